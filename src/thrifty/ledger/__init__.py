@@ -1,0 +1,3 @@
+"""Every run ever made, and the refusal to repeat one."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""What this machine has, what machines can be rented, and what each costs."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""Records in, text, HTML or terminal screen out."""
+
+__all__: list[str] = []

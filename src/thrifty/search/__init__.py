@@ -1,0 +1,3 @@
+"""Optuna search that stops at a budget."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""Exact batches, accumulation, precision, data and model parallel training."""
+
+__all__: list[str] = []
