@@ -1,3 +1,6 @@
 """Every run ever made, and the refusal to repeat one."""
 
-__all__: list[str] = []
+from thrifty.ledger._folders import RunFolder
+from thrifty.ledger._ledger import Ledger
+
+__all__ = ["Ledger", "RunFolder"]
