@@ -133,7 +133,9 @@ def known_key(key: str) -> ConfigKey:
     for known in CONFIG_KEYS:
         if key == known:
             return known
-    near = difflib.get_close_matches(key.lower().replace("-", "_"), CONFIG_KEYS, n=1, cutoff=0.4)
+    typed = key.lower().replace("-", "_")
+    near = [known for known in CONFIG_KEYS if typed and typed in known]
+    near += difflib.get_close_matches(typed, CONFIG_KEYS, n=1, cutoff=0.4)
     fix = f"type {near[0]}" if near else "thrifty config lists every key"
     problem = f"no setting {key!r}; there are {', '.join(CONFIG_KEYS)}"
     raise UsageError(problem, fix=fix)
@@ -198,5 +200,6 @@ def _check_spot_price(values: dict[str, object], *, changed: ConfigKey) -> None:
     machine = find_machine(name)
     if machine.spot_usd_per_hour is None:
         problem = f"no spot price is known of {machine.name}"
-        fix = "thrifty config unset spot, or thrifty config set price_usd_per_hour with its price"
+        first = "leave spot alone" if changed == "spot" else "thrifty config unset spot"
+        fix = f"{first}, or save the price you pay: thrifty config set price_usd_per_hour 0.70"
         raise PriceError(problem, fix=fix)
