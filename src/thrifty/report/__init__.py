@@ -1,3 +1,23 @@
 """Records in, text, HTML or terminal screen out."""
 
-__all__: list[str] = []
+from thrifty.report._bill import render_bill
+from thrifty.report._format import (
+    format_bytes,
+    format_count,
+    format_duration,
+    format_usd,
+)
+from thrifty.report._plain import can_print_blocks
+from thrifty.report._progress import live_text
+from thrifty.report._runs import render_runs
+
+__all__ = [
+    "can_print_blocks",
+    "format_bytes",
+    "format_count",
+    "format_duration",
+    "format_usd",
+    "live_text",
+    "render_bill",
+    "render_runs",
+]
