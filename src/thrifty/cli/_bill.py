@@ -68,11 +68,13 @@ def execute(args: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(run.to_json(), indent=2) + "\n")
         return 0
     # Here, not above: --json needs no report.
-    from thrifty.report import render_bill
+    from thrifty.report import can_print_blocks, render_bill
 
     width = args.width or shutil.get_terminal_size((80, 24)).columns
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    sys.stdout.write(render_bill(run, width=width, colour=colour).rstrip("\n") + "\n")
+    plain = not can_print_blocks(sys.stdout.encoding)
+    text = render_bill(run, width=width, colour=colour, ascii_only=plain)
+    sys.stdout.write(f"{text}\n")
     return 0
 
 
@@ -97,7 +99,7 @@ def bill_of(ledger: Ledger, text: str, *, recover: Recover) -> Run:
         ledger.amend(recovered)
     except LedgerError as error:
         # A home that cannot be written (read-only, full) still shows its bills.
-        sys.stderr.write(f"warning: the recovered bill is not kept: {error.problem}" + "\n")
+        sys.stderr.write(f"warning: the recovered bill is not kept: {error.problem}\n")
     return recovered
 
 

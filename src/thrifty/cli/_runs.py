@@ -66,21 +66,23 @@ def execute(args: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps([run.to_json() for run in runs], indent=2) + "\n")
         return 0
     if not runs:
-        sys.stdout.write(_nothing(ledger, args) + "\n")
+        sys.stderr.write(_nothing(ledger, args))
         return 0
     # Here, not above: --json and an empty ledger need no report.
-    from thrifty.report import render_runs
+    from thrifty.report import can_print_blocks, render_runs
 
     width = shutil.get_terminal_size((80, 24)).columns
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    sys.stdout.write(render_runs(runs, width=width, colour=colour).rstrip("\n") + "\n")
+    plain = not can_print_blocks(sys.stdout.encoding)
+    text = render_runs(runs, width=width, colour=colour, ascii_only=plain)
+    sys.stdout.write(f"{text}\n")
     return 0
 
 
 def _nothing(ledger: Ledger, args: argparse.Namespace) -> str:
     if (args.status or args.script is not None) and ledger.runs(limit=1):
-        return "no such runs; thrifty runs shows the last of any kind"
-    return f"no runs in {ledger.home} yet; thrifty run train.py makes the first"
+        return "no such runs; thrifty runs shows the last of any kind\n"
+    return f"no runs in {ledger.home} yet; thrifty run train.py makes the first\n"
 
 
 def _warn(ledger: Ledger) -> None:
@@ -90,4 +92,4 @@ def _warn(ledger: Ledger) -> None:
         line = f"warning: run {number} is not shown, {problems[number]} ({ledger.folder(number)})"
         sys.stderr.write(f"{line}\n")
     if (more := len(newest) - _SHOWN_PROBLEMS) > 0:
-        sys.stderr.write(f"warning: nor are {more} older ones that cannot be read" + "\n")
+        sys.stderr.write(f"warning: nor are {more} older ones that cannot be read\n")
