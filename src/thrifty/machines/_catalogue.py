@@ -14,7 +14,14 @@ from itertools import zip_longest
 
 from thrifty.records import PriceError
 
-__all__ = ["MachineType", "find_machine", "machine_types"]
+__all__ = [
+    "MachineType",
+    "find_machine",
+    "load_catalogue",
+    "machine_types",
+    "pick_machine",
+    "read_rows",
+]
 
 _BYTES_PER_GIB = 2**30
 _OR_ITS_PRICE = (
@@ -84,7 +91,7 @@ def machine_types() -> tuple[MachineType, ...]:
     Raises:
         PriceError: The table is missing from the installation.
     """
-    return tuple(_catalogue()[0].values())
+    return tuple(load_catalogue()[0].values())
 
 
 def find_machine(name: str) -> MachineType:
@@ -98,11 +105,18 @@ def find_machine(name: str) -> MachineType:
     >>> find_machine("AWS:g5.xlarge").accelerator
     'A10G'
     """
-    known, broken = _catalogue()
-    return _pick(name, known, broken)
+    known, broken = load_catalogue()
+    return pick_machine(name, known, broken)
 
 
-def _pick(name: str, known: Mapping[str, MachineType], broken: Mapping[str, str]) -> MachineType:
+def pick_machine(
+    name: str, known: Mapping[str, MachineType], broken: Mapping[str, str]
+) -> MachineType:
+    """Find a machine in a table that ``read_rows`` read.
+
+    Raises:
+        PriceError: No such machine, more than one, or its row cannot be read.
+    """
     wanted = ":".join(part.strip() for part in name.strip().lower().split(":"))
     if wanted in known:
         return known[wanted]
@@ -144,7 +158,12 @@ def _nearest(wanted: str, known: Mapping[str, MachineType]) -> list[str]:
 
 
 @functools.cache
-def _catalogue() -> tuple[dict[str, MachineType], dict[str, str]]:
+def load_catalogue() -> tuple[dict[str, MachineType], dict[str, str]]:
+    """Read the table of this installation, once.
+
+    Raises:
+        PriceError: The table is missing.
+    """
     from importlib import resources
 
     try:
@@ -153,10 +172,10 @@ def _catalogue() -> tuple[dict[str, MachineType], dict[str, str]]:
         problem = f"the machine catalogue of this installation cannot be read: {error}"
         fix = "pip install --force-reinstall thrifty, or give the price: --price 2.10"
         raise PriceError(problem, fix=fix) from error
-    return _read_rows(text.splitlines())
+    return read_rows(text.splitlines())
 
 
-def _read_rows(lines: Iterable[str]) -> tuple[dict[str, MachineType], dict[str, str]]:
+def read_rows(lines: Iterable[str]) -> tuple[dict[str, MachineType], dict[str, str]]:
     """Read the table: the machines by lower-case name, and by name what is wrong with a row."""
     known: dict[str, MachineType] = {}
     broken: dict[str, str] = {}
