@@ -7,11 +7,14 @@ from thrifty.report._format import (
     format_duration,
     format_usd,
 )
+from thrifty.report._live import LiveLine, LiveMode
 from thrifty.report._plain import can_print_blocks
 from thrifty.report._progress import live_text
 from thrifty.report._runs import render_runs
 
 __all__ = [
+    "LiveLine",
+    "LiveMode",
     "can_print_blocks",
     "format_bytes",
     "format_count",
