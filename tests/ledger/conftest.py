@@ -82,7 +82,7 @@ def five_runs(ledger: Ledger, make_run: MakeRun) -> Ledger:
 def edit(home: Path) -> Callable[..., None]:
     """Changes values in a run's ``run.json``, as a text editor would."""
 
-    def change(number: int, **changes: Any) -> None:
+    def change(number: int, /, **changes: Any) -> None:
         path = home / "runs" / str(number) / "run.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 

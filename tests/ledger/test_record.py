@@ -1,5 +1,8 @@
 import json
 import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -7,16 +10,16 @@ from thrifty.ledger._record import RecordError, dump_run, load_run, parse_run
 from thrifty.records import Run
 
 
-def changed(run: Run, **changes) -> bytes:
+def changed(run: Run, **changes: Any) -> bytes:
     return json.dumps(json.loads(dump_run(run)) | changes).encode()
 
 
-def test_a_run_comes_back_as_it_was(make_run):
+def test_a_run_comes_back_as_it_was(make_run: Callable[..., Run]) -> None:
     run = make_run(number=142, argv=("", "a b", "ünï", "\n\x1b[31m", "nul\0"))
     assert parse_run(dump_run(run)) == run
 
 
-def test_a_run_of_unknowns_comes_back_as_it_was(make_run):
+def test_a_run_of_unknowns_comes_back_as_it_was(make_run: Callable[..., Run]) -> None:
     unknown = dict.fromkeys(
         ["exit_code", "framework", "world_size", "steps", "samples", "samples_per_s", "epochs"]
     )
@@ -25,12 +28,12 @@ def test_a_run_of_unknowns_comes_back_as_it_was(make_run):
     assert parse_run(dump_run(run)) == run
 
 
-def test_an_argument_that_is_no_text_keeps_its_bytes(make_run):
+def test_an_argument_that_is_no_text_keeps_its_bytes(make_run: Callable[..., Run]) -> None:
     run = make_run(argv=(os.fsdecode(b"\xff\xfe.pt"),))
     assert os.fsencode(parse_run(dump_run(run)).argv[0]) == b"\xff\xfe.pt"
 
 
-def test_fields_of_later_versions_are_ignored_at_every_depth(make_run):
+def test_fields_of_later_versions_are_ignored_at_every_depth(make_run: Callable[..., Run]) -> None:
     run = make_run()
     data = json.loads(dump_run(run)) | {"findings": [{"a": 1}]}
     data["price"]["later"] = 1
@@ -38,12 +41,12 @@ def test_fields_of_later_versions_are_ignored_at_every_depth(make_run):
     assert parse_run(json.dumps(data).encode()) == run
 
 
-def test_a_whole_number_is_a_number_of_seconds(make_run):
+def test_a_whole_number_is_a_number_of_seconds(make_run: Callable[..., Run]) -> None:
     assert parse_run(changed(make_run(), wall_s=13)).wall_s == 13.0
 
 
 @pytest.mark.parametrize("name", [n for n in Run.__slots__ if n != "schema_version"])
-def test_a_missing_field_is_named(make_run, name):
+def test_a_missing_field_is_named(make_run: Callable[..., Run], name: str) -> None:
     data = json.loads(dump_run(make_run()))
     del data[name]
     with pytest.raises(RecordError, match=f"^the record has no {name}$"):
@@ -77,7 +80,9 @@ BAD_VALUES = [
 
 
 @pytest.mark.parametrize(("name", "value", "message"), BAD_VALUES)
-def test_a_value_of_another_type_is_named(make_run, name, value, message):
+def test_a_value_of_another_type_is_named(
+    make_run: Callable[..., Run], name: str, value: object, message: str
+) -> None:
     with pytest.raises(RecordError, match=message):
         parse_run(changed(make_run(), **{name: value}))
 
@@ -98,37 +103,39 @@ def test_a_value_of_another_type_is_named(make_run, name, value, message):
         b'{"schema_version": ' + b"9" * 10_000 + b"}",
     ],
 )
-def test_what_is_no_record_is_refused_in_one_short_printable_line(text):
+def test_what_is_no_record_is_refused_in_one_short_printable_line(text: bytes) -> None:
     with pytest.raises(RecordError) as met:
         parse_run(text)
     assert len(str(met.value)) < 160
     assert str(met.value).isprintable()
 
 
-def test_every_cut_of_a_record_is_refused(make_run):
+def test_every_cut_of_a_record_is_refused(make_run: Callable[..., Run]) -> None:
     text = dump_run(make_run()).rstrip()
     for length in range(len(text)):
         with pytest.raises(RecordError):
             parse_run(text[:length])
 
 
-def test_escape_sequences_of_a_hostile_record_do_not_reach_the_message(make_run):
+def test_escape_sequences_of_a_hostile_record_do_not_reach_the_message(
+    make_run: Callable[..., Run],
+) -> None:
     with pytest.raises(RecordError) as met:
         parse_run(changed(make_run(), status="\x1b[2J\n\u202e"))
     assert str(met.value).isprintable()
 
 
-def test_a_record_of_another_schema_version_is_not_guessed_at(make_run):
+def test_a_record_of_another_schema_version_is_not_guessed_at(make_run: Callable[..., Run]) -> None:
     with pytest.raises(RecordError, match="schema version '2'; this thrifty reads 1"):
         parse_run(changed(make_run(), schema_version="2"))
 
 
-def test_what_could_not_be_read_back_is_not_written(make_run):
+def test_what_could_not_be_read_back_is_not_written(make_run: Callable[..., Run]) -> None:
     with pytest.raises(RecordError, match="wall_s is nan"):
         dump_run(make_run(wall_s=float("nan")))
 
 
-def test_a_huge_file_is_not_read(tmp_path):
+def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     with path.open("wb") as file:
         file.truncate(1 << 40)  # a sparse terabyte
@@ -136,6 +143,6 @@ def test_a_huge_file_is_not_read(tmp_path):
         load_run(path)
 
 
-def test_a_missing_file_is_told_apart(tmp_path):
+def test_a_missing_file_is_told_apart(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         load_run(tmp_path / "run.json")

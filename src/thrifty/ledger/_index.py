@@ -78,7 +78,8 @@ class Index:
         for _ in range(_TRIES):
             try:
                 return self._refreshed(folders, read)
-            except sqlite3.Error as error:
+            # Damage may also show as a message that is no UTF-8, or as a size beyond all memory.
+            except (sqlite3.Error, UnicodeError, MemoryError) as error:
                 code = _code(error)
                 if code in _UNUSABLE:
                     raise IndexUnusableError(str(error)) from error
@@ -211,6 +212,6 @@ def _checksum(values: list[Any]) -> int:
     return zlib.crc32(repr(values).encode("utf-8", "backslashreplace"))
 
 
-def _code(error: sqlite3.Error) -> int:
+def _code(error: Exception) -> int:
     """Give SQLite's primary code; 1 (a general error) for what Python itself raised."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF

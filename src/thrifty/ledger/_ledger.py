@@ -92,9 +92,9 @@ class Ledger:
         """
         wanted = None if script is None else _plain(script)
         found: list[Run] = []
+        if limit is not None and limit < 1:
+            return found
         for header in self._headers():
-            if limit is not None and len(found) >= limit:
-                break
             if header.problem is not None or (wanted is not None and wanted not in header.script):
                 continue
             if status is not None and not _may_be(header.status, status):
@@ -102,6 +102,8 @@ class Ledger:
             run = self._load(header.number)
             if run is not None and status in {None, run.status}:
                 found.append(run)
+                if len(found) == limit:
+                    break
         return found
 
     def unreadable(self) -> dict[int, str]:
