@@ -3,7 +3,7 @@ import dataclasses
 import errno
 import os
 import select
-import signal
+import subprocess
 import sys
 import termios
 from collections.abc import Iterator
@@ -420,14 +420,13 @@ def test_closing_in_the_background_is_not_stopped_by_tostop(
 
 
 def test_a_real_job_that_goes_to_the_background_is_not_stopped() -> None:
-    """The kernel's own job control, not a stand-in: the child leads a session."""
+    # The kernel's own job control, not a stand-in: the child leads a session.
     master, slave = os.openpty()
     termios.tcsetwinsize(slave, (24, 80))
-    name = os.ttyname(slave)
     code = f"""
 import os, signal, termios
 os.setsid()
-fd = os.open({name!r}, os.O_RDWR)  # becomes the controlling terminal
+fd = os.open({os.ttyname(slave)!r}, os.O_RDWR)  # becomes the controlling terminal
 from thrifty.report import LiveLine
 from thrifty.records import Progress
 progress = Progress(wall_s=1.0, phase="training", steps=None, epoch_fraction=None, epochs=None,
@@ -435,10 +434,11 @@ progress = Progress(wall_s=1.0, phase="training", steps=None, epoch_fraction=Non
 modes = termios.tcgetattr(fd)
 modes[3] |= termios.TOSTOP
 termios.tcsetattr(fd, termios.TCSANOW, modes)
+live = LiveLine(fd, "row")
+live.update(progress)
 child = os.fork()
 if child == 0:
     os.setpgid(0, 0)  # a background job of this session
-    live = LiveLine(fd, "row")
     live.update(progress)
     live.close()
     os._exit(7)
@@ -446,11 +446,14 @@ _, status = os.waitpid(child, os.WUNTRACED)
 if os.WIFSTOPPED(status):
     os.kill(child, signal.SIGKILL)
     os._exit(1)
-os._exit(os.WEXITSTATUS(status))
+os.write(fd, b"END")
+drawn = b""
+while not drawn.endswith(b"END"):
+    drawn += os.read({master}, 65_536)
+once = drawn.count(b"training") == 1  # by the foreground only
+os._exit(os.WEXITSTATUS(status) if once else 2)
 """
-    pid = os.posix_spawn(sys.executable, [sys.executable, "-c", code], os.environ)
-    _, status = os.waitpid(pid, 0)
+    child = subprocess.run([sys.executable, "-c", code], check=False, pass_fds=[master])
     os.close(master)
     os.close(slave)
-    assert os.waitstatus_to_exitcode(status) == 7
-    assert signal.getsignal(signal.SIGTTOU) == signal.SIG_DFL
+    assert child.returncode == 7

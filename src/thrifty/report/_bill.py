@@ -39,7 +39,7 @@ STATUS_WORDS = {
     "running": "still running",
 }
 
-_MIN_WIDTH = 24
+_MIN_WIDTH = 32
 _PROSE_WIDTH = 110
 _LABEL_WIDTH = 11
 _BALANCE_S = 0.001
@@ -62,7 +62,7 @@ def render_bill(  # noqa: PLR0913 - each is a property of the page, with a defau
 
     Args:
         run: The record; its texts are untrusted and printed without escape sequences.
-        width: Columns; fewer than 24 count as 24.
+        width: Columns; fewer than 32 count as 32.
         colour: Write colours as escape sequences.
         ascii_only: For a stream that cannot encode block characters.
         today: For the age of the price; the current day by default.

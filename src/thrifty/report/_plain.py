@@ -83,11 +83,13 @@ def _tail(text: str, width: int) -> str:
 
 
 def shorten_middle(text: str, width: int, *, ascii_only: bool = False) -> str:
-    """Shorten a text in its middle to at most ``width`` columns.
+    """Shorten a text in its middle to at most ``width`` columns; more is kept of its end.
+
+    The end of a path names the file.
 
     Example:
         >>> shorten_middle("experiments/long/train.py", 15, ascii_only=True)
-        'experi...ain.py'
+        'expe...train.py'
     """
     if cells(text) <= width:
         return text
@@ -95,7 +97,8 @@ def shorten_middle(text: str, width: int, *, ascii_only: bool = False) -> str:
     kept = width - len(dots)
     if kept < 2:  # noqa: PLR2004 - one character on each side
         return _head(text, max(width, 0))
-    return _head(text, (kept + 1) // 2) + dots + _tail(text, kept // 2)
+    tail = min(kept - 1, (2 * kept + 2) // 3)
+    return _head(text, kept - tail) + dots + _tail(text, tail)
 
 
 def command_line(script: str, argv: Sequence[str], *, width: int, ascii_only: bool = False) -> str:
@@ -107,7 +110,7 @@ def command_line(script: str, argv: Sequence[str], *, width: int, ascii_only: bo
         width: Columns.
         ascii_only: Use ASCII characters only.
     """
-    name = plain(script, ascii_only=ascii_only)
+    whole_name = name = plain(script, ascii_only=ascii_only)
     arguments = " ".join(_quote(plain(part, ascii_only=ascii_only)) for part in argv)
     if not arguments:
         return shorten_middle(name, width, ascii_only=ascii_only)
@@ -117,9 +120,9 @@ def command_line(script: str, argv: Sequence[str], *, width: int, ascii_only: bo
     room = width - cells(name) - 1
     if cells(arguments) <= room:
         return f"{name} {arguments}"
-    dots = "..." if ascii_only else "…"
     if room < _MIN_ARGUMENTS:
-        return name
+        return shorten_middle(whole_name, width, ascii_only=ascii_only)
+    dots = "..." if ascii_only else "…"
     return f"{name} {_head(arguments, room - len(dots))}{dots}"
 
 

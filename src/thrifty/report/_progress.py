@@ -18,7 +18,7 @@ __all__ = ["live_text"]
 
 _GAP = "  "
 _MINUTE_S = 60
-_HOUR_S = 3_600
+_HOUR_MIN = 60
 _ETA_ROUND_FROM_S = 90
 
 
@@ -87,6 +87,7 @@ def _eta(progress: Progress) -> str:
     eta_s = max(eta_s, 0.0)
     if eta_s < _ETA_ROUND_FROM_S:
         return f"(ETA {round(eta_s)} s)"
-    if round(eta_s / _MINUTE_S) < _HOUR_S / _MINUTE_S:
-        return f"(ETA {round(eta_s / _MINUTE_S)} min)"
-    return f"(ETA {format_whole_duration(eta_s)})"
+    minutes = round(eta_s / _MINUTE_S)
+    if minutes < _HOUR_MIN:
+        return f"(ETA {minutes} min)"
+    return f"(ETA {format_whole_duration(minutes * _MINUTE_S)})"

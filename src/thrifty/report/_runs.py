@@ -15,7 +15,7 @@ __all__ = ["render_runs"]
 
 _NOTHING = "-"
 _GAP = "  "
-_MIN_WIDTH = 24
+_MIN_WIDTH = 32
 _MIN_SCRIPT = 12
 _FULL_SCRIPT = 24
 
@@ -59,7 +59,7 @@ def render_runs(
 
     Args:
         runs: The records; their texts are untrusted.
-        width: Columns; fewer than 24 count as 24.
+        width: Columns; fewer than 32 count as 32.
         colour: Write colours as escape sequences.
         ascii_only: For a stream that cannot encode the ellipsis.
         tz: Of the times shown; the machine's by default.
