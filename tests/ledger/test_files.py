@@ -59,6 +59,26 @@ def test_the_file_and_its_folder_are_synced_before_it_counts_as_written(
     assert calls == ["file", "replace", "folder"]
 
 
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP, errno.EIO])
+def test_a_folder_that_cannot_be_synced_matters_only_if_the_disk_is_at_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    fsync = os.fsync
+
+    def refuse_folders(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").is_dir():
+            raise OSError(code, os.strerror(code))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", refuse_folders)
+    if code == errno.EIO:
+        with pytest.raises(OSError, match="Input/output error"):
+            write_whole(tmp_path / "a", b"x")
+    else:
+        write_whole(tmp_path / "a", b"x")
+    assert (tmp_path / "a").read_bytes() == b"x"
+
+
 def test_a_pipe_is_refused_without_waiting_for_a_writer(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="not a plain file"):

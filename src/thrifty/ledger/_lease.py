@@ -7,7 +7,6 @@ several machines, a container's own process numbers) only the time of the last r
 
 import json
 import os
-import socket
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -62,7 +61,7 @@ def lease_of_this_process() -> Lease:
     """Take a lease for the process that calls."""
     pid = os.getpid()
     return Lease(
-        host=socket.gethostname(),
+        host=os.uname().nodename,
         boot_id=_boot_id(),
         pid_namespace=_pid_namespace(),
         pid=pid,
