@@ -1,3 +1,7 @@
 """Pure functions from records to records: attribute, diagnose, predict, advise."""
 
-__all__: list[str] = []
+from thrifty.analyze._bill import Attribution, attribute, lines
+from thrifty.analyze._fold import Fold, Totals
+from thrifty.analyze._summary import summarise
+
+__all__ = ["Attribution", "Fold", "Totals", "attribute", "lines", "summarise"]

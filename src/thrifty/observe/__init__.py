@@ -1,3 +1,6 @@
 """Measure steps, stalls and transfers of a running script."""
 
-__all__: list[str] = []
+from thrifty.observe._reader import Moment, RunReader, ShardReader
+from thrifty.observe._tree import ProcessTree, Tick
+
+__all__ = ["Moment", "ProcessTree", "RunReader", "ShardReader", "Tick"]

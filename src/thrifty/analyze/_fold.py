@@ -1,0 +1,426 @@
+"""Fold the moments of one training process into a bill, as they come, in constant memory.
+
+Every nanosecond between the start of the script's process and its end goes to exactly one
+place, so the books balance by construction. What is only understood later (was this
+evaluation mode a validation or a frozen BatchNorm? is this the tail of the run?) waits in a
+pending account until a later moment decides.
+
+The rules, in words: docs/bill.md.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from thrifty.analyze._steps import StepCounter
+from thrifty.observe import Moment, Tick
+from thrifty.observe import _events as ev
+
+__all__ = ["Fold", "Totals"]
+
+_LOOP, _FETCH, _CHECKPOINT, _COMPILE, _LOG = range(5)
+
+
+class _Account:
+    """Wall time, and the loop thread's CPU and run-queue time within it, in ns."""
+
+    __slots__ = ("cpu", "queue", "wall")
+
+    def __init__(self) -> None:
+        self.wall = self.cpu = self.queue = 0
+
+    def take(self, other: "_Account") -> None:
+        self.wall += other.wall
+        self.cpu += other.cpu
+        self.queue += other.queue
+        other.wall = other.cpu = other.queue = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Totals:
+    """What the fold knows when the process has ended; times in ns."""
+
+    startup_ns: int
+    fetch_ns: int
+    fetch_queue_ns: int
+    """Part of ``fetch_ns`` that the loop's thread spent in the run queue."""
+    loop_ns: int
+    loop_cpu_ns: int
+    loop_queue_ns: int
+    validation_ns: int
+    checkpoint_ns: int
+    compile_ns: int
+    logging_ns: int
+    shutdown_ns: int
+    lost_ns: int
+    """After recording had to stop."""
+    idle_ticks: int
+    """Looks at the loop during which its thread slept."""
+    idle_active_ticks: int
+    """Those of them during which another thread of the process worked."""
+    extra_queue_ns: int
+    """Other threads' waits for a core beyond the loop thread's own."""
+    queue_known: bool
+    trained: bool
+    steps: int
+    steps_are_backwards: bool
+    """No optimizer was seen, so backward passes were counted."""
+    samples: int | None
+    epochs: int | None
+    training_ns: int
+    """From the loop's start to its last activity."""
+    gil_ticks: int
+    """Looks at the running loop thread during which it held the interpreter's lock."""
+    running_ticks: int
+    """All such looks."""
+
+
+class Fold:
+    """The state of the books of one process.
+
+    Args:
+        start_ns: When the script's process was started (``perf_counter_ns``).
+    """
+
+    def __init__(self, start_ns: int) -> None:
+        self._start = self._last = start_ns
+        self._last_cpu = self._last_queue = -1
+        self.process_id = 0
+        self.loop_thread = 0
+        self.framework: int | None = None
+        self.steps = StepCounter()
+        self._activity = _LOOP
+        self._before_span: list[int] = []
+        self._started = False
+        self._loop_began = 0
+        self._last_useful = 0
+        self._startup = _Account()
+        self._fetch = _Account()
+        self._loop = _Account()
+        self._validation = _Account()
+        self._special = {_CHECKPOINT: _Account(), _COMPILE: _Account(), _LOG: _Account()}
+        self._lost = _Account()
+        # Pending: since the last activity (the tail?), since the last training fetch before
+        # the first backward (start-up?), since the evaluation's last fetch (training again?).
+        self._tail = _Account()
+        self._first_fetch = _Account()
+        self._first_loop = _Account()
+        self._fetched_once = False
+        self._evaluating = ""
+        self._eval_held = _Account()
+        self._eval_fetch = _Account()
+        self._eval_loop = _Account()
+        self._eval_rows = 0
+        # Since an evaluation's loader ran out: still validation, unless the process just ends.
+        self._eval_tail = _Account()
+        self._eval_ran_out = False
+        self._is_lost = False
+        self._queue_known = False
+        self._rows = 0
+        self._rows_known = True
+        self._samples: int | None = None
+        self._epochs: int | None = None
+        self._backwards_in_pass = 0
+        self.pass_length = -1
+        self.pass_position = 0
+        self.pass_began = 0
+        self._idle_ticks = self._idle_active_ticks = 0
+        self._extra_queue = 0
+        self._gil_ticks = self._running_ticks = 0
+
+    # -- what the live line asks
+
+    @property
+    def trained(self) -> bool:
+        """A backward pass or a step was seen."""
+        return self._started
+
+    @property
+    def evaluating(self) -> bool:
+        """The process validates now."""
+        return bool(self._evaluating)
+
+    @property
+    def activity(self) -> str:
+        """What the loop's thread does now."""
+        if self._activity == _CHECKPOINT:
+            return "checkpoint"
+        if self._activity == _COMPILE:
+            return "compile"
+        if self._evaluating:
+            return "validation"
+        return "training" if self._started else "startup"
+
+    @property
+    def samples(self) -> int | None:
+        """Rows trained on so far."""
+        return self._samples
+
+    @property
+    def epochs(self) -> int | None:
+        """Passes over the training loader so far."""
+        return self._epochs
+
+    @property
+    def fetch_ns(self) -> int:
+        """Time that training waited for data so far."""
+        return self._fetch.wall
+
+    # -- feeding
+
+    def feed(self, moments: Iterable[Moment]) -> None:
+        """Take the next records of this process, oldest first."""
+        for moment in moments:
+            self._take(moment)
+
+    def tick(self, tick: Tick) -> None:
+        """Take a look from outside; call after the records before it were fed."""
+        if not self._started or self._evaluating:
+            return
+        self._extra_queue += tick.extra_queue_ns
+        if self._activity == _LOOP:
+            if tick.loop_active:
+                return
+            self._idle_ticks += 1
+            if tick.others_active:
+                self._idle_active_ticks += 1
+
+    def gil_look(self, *, holds: bool) -> None:
+        """Take a look at whether the running loop thread holds the interpreter's lock."""
+        if self._started and not self._evaluating and self._activity == _LOOP:
+            self._running_ticks += 1
+            self._gil_ticks += holds
+
+    def _take(self, moment: Moment) -> None:
+        t, cpu, queue, value, thread, flags, kind = moment
+        if kind == ev.PROCESS:
+            self.process_id = value
+            self.loop_thread = thread
+        elif thread != self.loop_thread and not self._moved_to(thread, kind):
+            if kind in (ev.STEP_END, ev.BACKWARD_END):
+                self._count(kind, value)
+            return
+        self._spend(t, cpu, queue)
+        if self._eval_ran_out:
+            self._eval_held.take(self._eval_tail)
+            # After a save of the best weights the process may still just end.
+            self._eval_ran_out = kind in _SPAN_START or kind in _SPAN_END
+        if kind == ev.BACKWARD_START:
+            self._on_backward(t)
+        elif kind == ev.STEP_END:
+            self._count(kind, value)
+            self._useful(t)
+        elif kind in (ev.FETCH_START, ev.LOADER):
+            self._on_fetch_start(kind, value, flags, t)
+        elif kind == ev.FETCH_END:
+            self._on_fetch_end(value, flags, t)
+        elif kind == ev.EVAL:
+            self._on_eval(t)
+        elif kind == ev.TRAIN:
+            self._end_evaluation(resumed=False)
+            self._useful(t)
+        elif kind in _SPAN_START:
+            self._before_span.append(self._activity)
+            self._useful(t)
+            self._activity = _SPAN_START[kind]
+        elif kind in _SPAN_END:
+            self._activity = self._before_span.pop() if self._before_span else _LOOP
+            self._useful(t)
+        elif kind == ev.IMPORTED:
+            self.framework = value
+        elif kind == ev.LOST:
+            self._is_lost = True
+
+    def _moved_to(self, thread: int, kind: int) -> bool:
+        """Follow the loop to another thread when training starts there."""
+        if self._started or kind != ev.BACKWARD_START:
+            return False
+        self.loop_thread = thread
+        self._last_cpu = self._last_queue = -1
+        return True
+
+    def _spend(self, t: int, cpu: int, queue: int) -> None:
+        """Book the time since the last moment under what was going on."""
+        account = self._account()
+        account.wall += t - self._last
+        self._last = t
+        if cpu < 0:
+            return
+        if self._last_cpu >= 0:
+            account.cpu += cpu - self._last_cpu
+            if queue >= 0 and self._last_queue >= 0:
+                self._queue_known = True
+                account.queue += queue - self._last_queue
+        self._last_cpu, self._last_queue = cpu, queue
+
+    def _account(self) -> _Account:
+        if self._is_lost:
+            return self._lost
+        activity = self._activity
+        if activity == _COMPILE or activity == _CHECKPOINT:
+            return self._special[activity]
+        if self._evaluating:
+            if self._eval_ran_out:
+                return self._eval_tail
+            return self._eval_fetch if activity == _FETCH else self._eval_loop
+        if activity == _LOG:
+            return self._special[_LOG] if self._started else self._startup
+        if not self._started:
+            return self._first_fetch if activity == _FETCH else self._first_loop
+        return self._fetch if activity == _FETCH else self._tail
+
+    def _useful(self, t: int) -> None:
+        """Training went on until now: what was pending as a tail was the loop."""
+        if self._started:
+            self._loop.take(self._tail)
+            self._last_useful = t
+
+    def _on_backward(self, t: int) -> None:
+        self.steps.backward()
+        self._backwards_in_pass += 1
+        if not self._started:
+            self._started = True
+            # Without a fetch the first forward cannot be told from the set-up before it.
+            if self._fetched_once:
+                self._loop_began = t - self._first_loop.wall - self._first_fetch.wall
+                self._fetch.take(self._first_fetch)
+                self._loop.take(self._first_loop)
+            else:
+                self._loop_began = t
+                self._startup.take(self._first_loop)
+                self._startup.take(self._first_fetch)
+        if self._evaluating:
+            self._end_evaluation(resumed=True)
+        if self._rows:
+            self._samples = (self._samples or 0) + self._rows
+            self._rows = 0
+        self._useful(t)
+
+    def _count(self, kind: int, value: int) -> None:
+        if kind == ev.STEP_END:
+            self.steps.step(value)
+
+    def _on_fetch_start(self, kind: int, value: int, flags: int, t: int) -> None:
+        grad = bool(flags & ev.FLAG_GRAD)
+        if not self._started and not self._evaluating:
+            if kind == ev.LOADER or self._fetched_once:
+                self._startup.take(self._first_fetch)
+                self._startup.take(self._first_loop)
+                self._fetched_once = False
+        elif self._started and not self._evaluating and not grad:
+            self._useful(t)
+            self._evaluating = "no_grad"
+        elif self._evaluating:
+            self._eval_held.take(self._eval_fetch)
+            self._eval_held.take(self._eval_loop)
+            self._eval_rows = 0
+            if grad and self._evaluating == "no_grad":
+                self._end_evaluation(resumed=False)
+        if not self._evaluating:
+            self._useful(t)
+            if kind == ev.LOADER:
+                self.pass_length, self.pass_position, self.pass_began = value, 0, t
+                self._backwards_in_pass = 0
+        self._activity = _FETCH
+
+    def _on_fetch_end(self, rows: int, flags: int, t: int) -> None:
+        self._activity = _LOOP
+        if self._evaluating:
+            self._eval_rows = rows
+            if flags & ev.FLAG_LAST and self._evaluating == "no_grad" and self._started:
+                self._end_evaluation(resumed=False)
+            elif flags & ev.FLAG_LAST:
+                self._eval_ran_out = True
+            return
+        if flags & ev.FLAG_LAST:
+            if self._backwards_in_pass:
+                self._epochs = (self._epochs or 0) + 1
+                self._backwards_in_pass = 0
+                self._last_useful = t
+            self.pass_length = -1
+            return
+        if rows > 0:
+            self._rows += rows
+        if rows:
+            self._fetched_once = True
+            self.pass_position += 1
+            self.steps.fetch()
+        self._useful(t)
+
+    def _on_eval(self, t: int) -> None:
+        if not self._evaluating:
+            self._useful(t)
+            self._evaluating = "eval"
+            self._rows = 0
+
+    def _end_evaluation(self, *, resumed: bool) -> None:
+        """Close an evaluation; ``resumed``: training showed itself before anything said so."""
+        if not self._evaluating:
+            return
+        if resumed:
+            fetch, loop = (
+                (self._fetch, self._loop)
+                if self._started
+                else (self._first_fetch, self._first_loop)
+            )
+            fetch.take(self._eval_fetch)
+            loop.take(self._eval_loop)
+            self._rows += max(0, self._eval_rows)
+            if self._eval_rows:
+                self.steps.fetch()
+        self._validation.take(self._eval_held)
+        self._validation.take(self._eval_fetch)
+        self._validation.take(self._eval_loop)
+        self._evaluating = ""
+        self._eval_rows = 0
+
+    # -- closing
+
+    def totals(self, end_ns: int, *, cut_short: bool = False) -> Totals:
+        """Close the books at the process's end.
+
+        Args:
+            end_ns: When the process ended.
+            cut_short: A signal ended it, so the last stretch was no shutdown.
+        """
+        self._account().wall += max(0, end_ns - self._last)
+        self._last = max(end_ns, self._last)
+        validation = self._validation.wall + self._eval_held.wall
+        validation += self._eval_fetch.wall + self._eval_loop.wall
+        startup = self._startup.wall + self._first_fetch.wall + self._first_loop.wall
+        loop, shutdown = self._loop, self._tail.wall
+        if cut_short:
+            loop.take(self._tail)
+            shutdown = 0
+            validation += self._eval_tail.wall
+        else:
+            shutdown += self._eval_tail.wall
+        return Totals(
+            startup_ns=startup,
+            fetch_ns=self._fetch.wall,
+            fetch_queue_ns=self._fetch.queue,
+            loop_ns=loop.wall,
+            loop_cpu_ns=loop.cpu,
+            loop_queue_ns=loop.queue,
+            validation_ns=validation,
+            checkpoint_ns=self._special[_CHECKPOINT].wall,
+            compile_ns=self._special[_COMPILE].wall,
+            logging_ns=self._special[_LOG].wall,
+            shutdown_ns=shutdown,
+            lost_ns=self._lost.wall,
+            idle_ticks=self._idle_ticks,
+            idle_active_ticks=self._idle_active_ticks,
+            extra_queue_ns=self._extra_queue,
+            queue_known=self._queue_known,
+            trained=self._started,
+            steps=self.steps.total(),
+            steps_are_backwards=self.steps.counts_backwards,
+            samples=self._samples,
+            epochs=self._epochs,
+            training_ns=max(0, self._last_useful - self._loop_began) if self._started else 0,
+            gil_ticks=self._gil_ticks,
+            running_ticks=self._running_ticks,
+        )
+
+
+_SPAN_START = {ev.SAVE_START: _CHECKPOINT, ev.COMPILE_START: _COMPILE, ev.LOG_START: _LOG}
+_SPAN_END = (ev.SAVE_END, ev.COMPILE_END, ev.LOG_END)

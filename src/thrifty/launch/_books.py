@@ -1,0 +1,263 @@
+"""Keep the books of a run while it goes: fold records, take samples, say where it stands."""
+
+import time
+from collections import deque
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from thrifty.analyze import Fold, attribute, lines, summarise
+from thrifty.observe import ProcessTree, RunReader
+from thrifty.observe._events import FRAMEWORKS
+from thrifty.observe._tree import SystemSample
+from thrifty.records import Progress, Run, RunStatus, SystemUse
+
+__all__ = ["Books", "Ending", "sample_row"]
+
+_NS = 1_000_000_000
+_WINDOW_S = 10.0
+_FEW_STEPS = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ending:
+    """How the script's process ended."""
+
+    end_ns: int
+    """``perf_counter_ns`` when we learned of it."""
+
+    exit_code: int
+    """Minus the signal's number when one ended it."""
+
+    status: RunStatus
+    """Before it is known whether it trained."""
+
+    cpu_s: float
+    """Of the process and all descendants that were waited for."""
+
+    peak_memory_bytes: int
+    """Of its largest single process."""
+
+
+class Books:
+    """Everything known of one run.
+
+    Args:
+        run: As it began.
+        records: Where the script's side writes; None when it cannot.
+        process_id: The script's process.
+        start_ns: When it was started (``perf_counter_ns``).
+        cores: Cores that it may use.
+    """
+
+    def __init__(
+        self, run: Run, *, records: Path | None, process_id: int, start_ns: int, cores: float
+    ) -> None:
+        self.run = run
+        self.notes: list[str] = list(run.notes)
+        self.start_ns = start_ns
+        self._cores = cores
+        self._reader = None if records is None else RunReader(records)
+        self._folds: dict[str, Fold] = {}
+        self._tree = ProcessTree(process_id)
+        self._first: SystemSample | None = None
+        self._sample: SystemSample | None = None
+        self._peak_memory = 0
+        self._window: deque[tuple[int, int, int, int]] = deque()
+
+    # -- while it runs
+
+    def fold(self, *, everything: bool = False) -> None:
+        """Take in what the script's side has written."""
+        reader = self._reader
+        if reader is None:
+            return
+        for shard in reader.discover():
+            self._folds[shard] = Fold(self.start_ns)
+        for shard, fold in self._folds.items():
+            moments = reader.shards[shard].read()
+            fold.feed(moments)
+            while everything and moments:
+                moments = reader.shards[shard].read()
+                fold.feed(moments)
+
+    def tick(self) -> None:
+        """Look at the training process's threads."""
+        fold = self._main()
+        if fold is None or not fold.process_id:
+            return
+        self._tree.watch(fold.process_id, fold.loop_thread)
+        tick = self._tree.tick()
+        if tick is not None:
+            fold.tick(tick)
+
+    def sample(self) -> SystemSample:
+        """Look at the whole process tree."""
+        self._tree.refresh()
+        sample = self._tree.sample()
+        if self._first is None:
+            self._first = sample
+        self._sample = sample
+        self._peak_memory = max(self._peak_memory, sample.memory_bytes)
+        return sample
+
+    def _main(self) -> Fold | None:
+        """Give the process that trains: the one with the most steps, else the first."""
+        folds = list(self._folds.values())
+        if not folds:
+            return None
+        if len(folds) == 1:
+            return folds[0]
+        return max(folds, key=lambda fold: (fold.trained, fold.steps.total()))
+
+    def progress(self) -> Progress:
+        """Say where the run stands."""
+        now = time.perf_counter_ns()
+        wall_s = (now - self.start_ns) / _NS
+        price = self.run.price
+        usd = None if price is None else price.usd_per_hour * wall_s / 3600
+        fold = self._main()
+        if fold is None or not fold.trained:
+            return Progress(
+                wall_s=wall_s,
+                phase="startup",
+                steps=None,
+                epoch_fraction=None,
+                epochs=None,
+                epoch_eta_s=None,
+                samples_per_s=None,
+                input_wait_fraction=None,
+                usd=usd,
+            )
+        window = self._window
+        window.append((now, fold.samples or 0, fold.fetch_ns, fold.steps.total()))
+        while len(window) > 1 and now - window[0][0] > _WINDOW_S * _NS:
+            window.popleft()
+        began, samples, fetch_ns, _ = window[0]
+        passed = now - began
+        known = passed > _NS
+        rate = ((fold.samples or 0) - samples) / passed * _NS if known and fold.samples else None
+        fraction = eta_s = None
+        if fold.pass_length > 0 and not fold.evaluating:
+            fraction = min(1.0, fold.pass_position / fold.pass_length)
+            if fold.pass_position >= _FEW_STEPS:
+                per_batch = (now - fold.pass_began) / fold.pass_position
+                eta_s = per_batch * (fold.pass_length - fold.pass_position) / _NS
+        phase = fold.activity
+        return Progress(
+            wall_s=wall_s,
+            phase=phase,
+            steps=fold.steps.total(),
+            epoch_fraction=fraction,
+            epochs=fold.epochs,
+            epoch_eta_s=eta_s,
+            samples_per_s=rate,
+            input_wait_fraction=(fold.fetch_ns - fetch_ns) / passed if known else None,
+            usd=usd,
+        )
+
+    # -- when it has ended
+
+    def provisional(self) -> Run:
+        """Give the record as of now, for a launcher that may yet be killed."""
+        return self._record(time.perf_counter_ns(), cut_short=True, final=False)
+
+    def close(self, ending: Ending) -> Run:
+        """Give the final record."""
+        self.fold(everything=True)
+        self._tree.close()
+        cut_short = ending.status in {"killed", "interrupted"}
+        run = self._record(ending.end_ns, cut_short=cut_short, final=True)
+        status = ending.status
+        if status == "completed" and not run.steps:
+            status = "no_training"
+        run = replace(
+            run,
+            status=status,
+            exit_code=ending.exit_code,
+            system=self._system(run.wall_s, ending),
+        )
+        return replace(run, summary=summarise(run))
+
+    def _record(self, end_ns: int, *, cut_short: bool, final: bool) -> Run:
+        wall_ns = end_ns - self.start_ns
+        run = self.run
+        fold = self._main()
+        totals = None
+        notes = list(self.notes)
+        if fold is not None:
+            # Closing a fold moves what is pending for good, so a provisional look is a copy.
+            import copy
+
+            chosen = fold if final else copy.deepcopy(fold)
+            totals = chosen.totals(end_ns, cut_short=cut_short)
+        elif final:
+            notes.extend(self._why_unseen())
+        attribution = attribute(totals, wall_ns=wall_ns, has_devices=run.device_count > 0)
+        notes.extend(attribution.notes)
+        if self._reader is not None:
+            notes.extend(self._reader.notes())
+        trained = [f for f in self._folds.values() if f.trained]
+        if len(trained) > 1:
+            notes.append(
+                f"{len(trained)} processes trained; the bill is that of the one with the most "
+                "steps"
+            )
+        framework = None
+        if fold is not None and fold.framework is not None:
+            framework = FRAMEWORKS[fold.framework]
+        wall_s = wall_ns / _NS
+        steps = totals.steps if totals is not None else None
+        samples = totals.samples if totals is not None else None
+        training_s = totals.training_ns / _NS if totals is not None else 0.0
+        made = replace(
+            run,
+            framework=framework,
+            world_size=len(trained) or None,
+            wall_s=wall_s,
+            steps=steps,
+            samples=samples,
+            samples_per_s=samples / training_s if samples and training_s > 0 else None,
+            epochs=totals.epochs if totals is not None else None,
+            cost_usd=None if run.price is None else run.price.usd_per_hour * wall_s / 3600,
+            bill=lines(attribution, device_count=run.device_count, price=run.price),
+            notes=tuple(dict.fromkeys(notes)),
+        )
+        return made if final else replace(made, summary=summarise(made))
+
+    def _why_unseen(self) -> list[str]:
+        if self._reader is None:
+            return []
+        return [
+            "the hooks did not load in the script's process (not Python 3.11 or newer, or "
+            "started with -I, -E or -S, or it replaced PYTHONPATH): its time is unattributed; "
+            "start it as: thrifty run train.py"
+        ]
+
+    def _system(self, wall_s: float, ending: Ending) -> SystemUse:
+        first, last = self._first, self._sample
+        pressure = throttled = None
+        if first is not None and last is not None:
+            if first.cpu_pressure_us is not None and last.cpu_pressure_us is not None and wall_s:
+                waited_s = (last.cpu_pressure_us - first.cpu_pressure_us) / 1e6
+                pressure = min(1.0, waited_s / wall_s)
+            if first.throttled_us is not None and last.throttled_us is not None:
+                throttled = (last.throttled_us - first.throttled_us) / 1e6
+        return SystemUse(
+            cores_available=self._cores,
+            cores_used=ending.cpu_s / wall_s if wall_s else 0.0,
+            peak_memory_bytes=max(self._peak_memory, ending.peak_memory_bytes) or None,
+            read_bytes=None if last is None else last.read_bytes,
+            written_bytes=None if last is None else last.written_bytes,
+            cpu_pressure_fraction=pressure,
+            throttled_s=throttled,
+        )
+
+
+def sample_row(sample: SystemSample, start_ns: int) -> dict[str, float | int | None]:
+    """Give one line of the run's system samples, for later reading."""
+    row: dict[str, float | int | None] = {
+        "t_s": round((time.perf_counter_ns() - start_ns) / _NS, 3)
+    }
+    for name in SystemSample.__slots__:
+        row[name] = getattr(sample, name)
+    return row

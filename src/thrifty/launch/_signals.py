@@ -1,0 +1,87 @@
+"""Stand between the terminal and the script without being in the way.
+
+The launcher shares the script's process group, so what a terminal sends (Ctrl-C, hang-up)
+reaches both, and is not passed on. What somebody sends to the launcher's process alone is
+passed on. Signals stay blocked here and are taken one at a time, so nothing interrupts the
+books.
+"""
+
+import os
+import resource
+import signal
+
+__all__ = ["SignalDesk", "die_by"]
+
+_WATCHED = tuple(
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTSTP", "SIGWINCH")
+    if hasattr(signal, name)
+)
+_FROM_KERNEL = 0x80  # si_code SI_KERNEL: a terminal's own
+
+
+class SignalDesk:
+    """Block the signals that concern the script, and hand them out one at a time."""
+
+    def __init__(self) -> None:
+        # A signal ignored when we were started (nohup, a background job) stays ignored for
+        # the script, and must not be taken here either.
+        self.ignored = {s for s in _WATCHED if signal.getsignal(s) is signal.SIG_IGN}
+        self.taken: set[int] = set()
+        """Signals that came while the script ran."""
+        self._wait_for = (set(_WATCHED) - self.ignored) | {signal.SIGCHLD}
+        self.script_mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._wait_for)
+        """What the script must start with."""
+
+    def wait(self, timeout_s: float, script_id: int) -> int:
+        """Wait for one signal and pass it on when it was meant for the script.
+
+        Args:
+            timeout_s: At most.
+            script_id: The script's process, whose exit also ends the wait.
+
+        Returns:
+            The signal that came, 0 when none did.
+        """
+        if not hasattr(signal, "sigtimedwait"):  # macOS: no such call; look again soon
+            return self._wait_without_details(timeout_s, script_id)
+        info = signal.sigtimedwait(self._wait_for, max(0.0, timeout_s))
+        if info is None:
+            return 0
+        number = info.si_signo
+        if number in {signal.SIGCHLD, signal.SIGWINCH}:
+            return number
+        self.taken.add(number)
+        if info.si_code != _FROM_KERNEL and info.si_pid != script_id:
+            _send(script_id, number)
+        return number
+
+    def _wait_without_details(self, timeout_s: float, script_id: int) -> int:
+        import time
+
+        time.sleep(min(timeout_s, 0.05))
+        pending = signal.sigpending() & self._wait_for
+        for number in pending:
+            signal.sigwait({number})
+            if number not in {signal.SIGCHLD, signal.SIGWINCH}:
+                self.taken.add(number)
+                if number == signal.SIGTERM:
+                    _send(script_id, number)
+            return number
+        return 0
+
+
+def _send(process_id: int, number: int) -> None:
+    try:
+        os.kill(process_id, number)
+    except ProcessLookupError:
+        return  # it has just ended; its exit is on its way to us
+
+
+def die_by(number: int) -> None:
+    """End this process by the signal that ended the script, without a second core file."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    if number not in {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)

@@ -1,0 +1,87 @@
+"""What was asked to run, and the command and environment that start it."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from thrifty.records import UsageError
+
+__all__ = ["Target", "parse_target", "script_environment"]
+
+_BOOTSTRAP = str(Path(__file__).parent / "bootstrap")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """A script, a module or any command, with its arguments."""
+
+    script: str
+    """As typed: the path, ``-m pkg.mod``, or the command's name."""
+
+    argv: tuple[str, ...]
+    """Its own arguments."""
+
+    command: tuple[str, ...]
+    """What is started; the first is looked up in PATH when it is no path."""
+
+    is_python: bool
+    """Started by this interpreter, so the hooks are expected to load."""
+
+
+def parse_target(words: Sequence[str]) -> Target:
+    """Read ``train.py ARGS``, ``-m pkg.mod ARGS`` or ``-- COMMAND ARGS``.
+
+    Raises:
+        UsageError: Nothing to run.
+
+    Example:
+        >>> parse_target(["-m", "pkg.mod", "--lr", "1"]).script
+        '-m pkg.mod'
+    """
+    example = "thrifty run train.py --lr 0.1"
+    if not words:
+        problem = "nothing to run: expected a script, -m MODULE or -- COMMAND"
+        raise UsageError(problem, fix=example)
+    first, rest = words[0], tuple(words[1:])
+    if first == "--":
+        if not rest:
+            problem = "nothing to run after --: expected a command"
+            raise UsageError(problem, fix="thrifty run -- bash train.sh")
+        return Target(script=rest[0], argv=rest[1:], command=rest, is_python=False)
+    if first == "-m" or (first.startswith("-m") and not first.startswith("--")):
+        module, rest = (first[2:], rest) if first != "-m" else (rest[0] if rest else "", rest[1:])
+        if not module:
+            problem = "nothing to run after -m: expected a module"
+            raise UsageError(problem, fix="thrifty run -m pkg.train --lr 0.1")
+        return Target(
+            script=f"-m {module}",
+            argv=rest,
+            command=(sys.executable, "-m", module, *rest),
+            is_python=True,
+        )
+    return Target(
+        script=first, argv=rest, command=(sys.executable, first, *rest), is_python=True
+    )
+
+
+def script_environment(environ: Mapping[str, str], records: Path | None) -> dict[str, str]:
+    """Give the environment that makes an interpreter attach.
+
+    Args:
+        environ: Ours.
+        records: Where the script's side writes; None to start it unobserved.
+
+    Returns:
+        A copy with one more entry in front of PYTHONPATH, and THRIFTY_ATTACH.
+    """
+    made = dict(environ)
+    made.pop("THRIFTY_ATTACH", None)
+    if records is None:
+        return made
+    path = made.get("PYTHONPATH")
+    # An empty PYTHONPATH means none; an empty entry in a longer one means the current folder.
+    made["PYTHONPATH"] = f"{_BOOTSTRAP}{os.pathsep}{path}" if path else _BOOTSTRAP
+    made["THRIFTY_ATTACH"] = f"{records}|{os.getpid()}"
+    return made

@@ -1,0 +1,221 @@
+"""Write timestamps from inside the user's script, a few per step, at a few microseconds each.
+
+Refuses to do anything else there: no thread, no lock, no framework, no allocation in
+proportion to the run. Records go to a mapped file, so they survive SIGKILL; space for each
+segment is reserved before it is mapped, so a full disk ends the recording and not the script.
+A process that is not the run's main one keeps its records in memory until it trains.
+
+This file runs inside the user's script: standard library only.
+"""
+
+import mmap
+import os
+import time
+from _thread import get_ident, get_native_id
+
+from thrifty.observe._events import LOST, NOTE, PROCESS, RECORD, RECORD_BYTES, SEGMENT_BYTES
+from thrifty.observe._events import segment_name as _segment_name
+
+__all__ = ["Recorder"]
+
+_pack = RECORD.pack_into
+_clock = time.perf_counter_ns
+_cpu = time.thread_time_ns
+_HIGH_FD = 500
+"""Our one open file must not shift the numbers that the script's own files get."""
+
+
+class Recorder:
+    """Append records of one process to its segment files.
+
+    Args:
+        folder: Where segments go; it exists.
+        eager: Write from the start (the run's main process). Otherwise the first
+            segment stays in memory until ``commit``.
+    """
+
+    def __init__(self, folder: str, *, eager: bool) -> None:
+        self._folder = folder
+        self._eager = eager
+        self._queues: dict[int, tuple[int, int]] = {}
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._shard = f"{self._pid}-{_clock():x}"
+        self._index = 0
+        self._offset = 0
+        self._end = 0
+        self._buffer: mmap.mmap | bytearray = bytearray()
+        self._queue = (0, get_native_id(), -1)
+        self.committed = False
+        self.active = True
+        if self._eager:
+            self.commit()
+        else:
+            self._buffer = bytearray(SEGMENT_BYTES)
+            self._end = SEGMENT_BYTES - RECORD_BYTES
+        self.mark(PROCESS, self._pid)
+
+    @staticmethod
+    def _open_queue(thread_id: int) -> int:
+        """Open the kernel's account of a thread's wait for a core; -1 where there is none."""
+        try:
+            low = os.open(f"/proc/self/task/{thread_id}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return -1
+        import fcntl
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        floor = _HIGH_FD if limit == resource.RLIM_INFINITY else min(_HIGH_FD, limit - 8)
+        try:
+            return fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, max(3, floor))
+        except OSError:
+            return -1
+        finally:
+            os.close(low)
+
+    def restart_after_fork(self) -> None:
+        """Start afresh in a forked child: its parent's mapping and files are not its own."""
+        self._eager = False
+        self._queues = {}
+        self._start_lazily()
+
+    def _start_lazily(self) -> None:
+        # A data-loader worker never trains: it must cost nothing, so not even the buffer is
+        # made before the child's first optimizer step.
+        self.committed = False
+        self.active = False
+        self._buffer = bytearray()
+        self._offset = self._end = 0
+
+    def commit(self) -> None:
+        """Move to a file: this process trains (or is the run's main one)."""
+        if self.committed:
+            return
+        self.committed = True
+        if not self.active:
+            self._start_in_child()
+            return
+        kept = bytes(self._buffer[: self._offset])
+        self._queues = {}
+        self._queue = (get_ident(), get_native_id(), self._open_queue(get_native_id()))
+        self._map()
+        if kept and self.active:
+            self._buffer[: len(kept)] = kept
+            self._offset = len(kept)
+
+    def _start_in_child(self) -> None:
+        self._pid = os.getpid()
+        self._shard = f"{self._pid}-{_clock():x}"
+        self._index = 0
+        self._queue = (get_ident(), get_native_id(), self._open_queue(get_native_id()))
+        self.active = True
+        self._map()
+        if self.active:
+            self.mark(PROCESS, self._pid)
+
+    def _map(self) -> None:
+        """Reserve and map the next segment, or stop recording for good."""
+        path = os.path.join(self._folder, _segment_name(self._shard, self._index))
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(fd, 0, SEGMENT_BYTES)
+                else:
+                    os.ftruncate(fd, SEGMENT_BYTES)
+                buffer = mmap.mmap(fd, SEGMENT_BYTES)
+            finally:
+                os.close(fd)
+        except (OSError, ValueError) as error:
+            self._stop(getattr(error, "errno", None) or 0)
+            return
+        self._buffer = buffer
+        self._index += 1
+        self._offset = 0
+        self._end = SEGMENT_BYTES - RECORD_BYTES  # the last place is kept for LOST
+
+    def _stop(self, code: int) -> None:
+        if len(self._buffer) >= self._offset + RECORD_BYTES:
+            _pack(self._buffer, self._offset, _clock(), -1, -1, code, 0, 0, LOST)
+        self.active = False
+        self._buffer = bytearray()
+        self._offset = self._end = 0
+
+    def mark(self, kind: int, value: int = 0, flags: int = 0) -> None:
+        """Record a moment; about 0.5 us."""
+        offset = self._offset
+        if offset >= self._end:
+            if not self._roll():
+                return
+            offset = self._offset
+        _pack(self._buffer, offset, _clock(), -1, -1, value, self._thread()[1], flags, kind)
+        self._offset = offset + RECORD_BYTES
+
+    def mark_cpu(self, kind: int, value: int = 0, flags: int = 0) -> None:
+        """Record a moment with this thread's CPU and run-queue time; about 2.5 us."""
+        offset = self._offset
+        if offset >= self._end:
+            if not self._roll():
+                return
+            offset = self._offset
+        thread = self._thread()
+        queue_ns = -1
+        if thread[2] >= 0:
+            try:
+                queue_ns = int(os.pread(thread[2], 64, 0).split(b" ", 2)[1])
+            except (OSError, ValueError, IndexError):
+                # The script closed every file, or the number is another file's by now.
+                self._forget_queue(thread)
+        _pack(self._buffer, offset, _clock(), _cpu(), queue_ns, value, thread[1], flags, kind)
+        self._offset = offset + RECORD_BYTES
+
+    def _thread(self) -> tuple[int, int, int]:
+        ident = get_ident()
+        queue = self._queue
+        if queue[0] == ident:
+            return queue
+        known = self._queues.get(ident)
+        if known is None:
+            native = get_native_id()
+            # Threads come and go; only a handful may hold a file open.
+            fd = self._open_queue(native) if len(self._queues) < 4 and self.committed else -1
+            known = self._queues[ident] = (native, fd)
+        if len(self._queues) > 256:
+            self._queues.clear()
+        return (ident, *known)
+
+    def _forget_queue(self, thread: tuple[int, int, int]) -> None:
+        if self._queue[0] == thread[0]:
+            self._queue = (thread[0], thread[1], -1)
+        else:
+            self._queues[thread[0]] = (thread[1], -1)
+
+    def _roll(self) -> bool:
+        if not self.active:
+            return False
+        if not self.committed:  # memory is full of a process that does not train: begin again
+            self._offset = 0
+            return True
+        previous, used = self._buffer, self._offset
+        self._map()
+        if not self.active:
+            _pack(previous, used, _clock(), -1, -1, 0, 0, 0, LOST)
+        return self.active
+
+    def note(self, text: str) -> None:
+        """Leave a line for the bill's notes; what fails here must not fail the script."""
+        if not self.committed:
+            return
+        try:
+            with open(  # noqa: PTH123 (pathlib is not imported inside the script)
+                os.path.join(self._folder, f"{self._shard}.notes"), "a", encoding="utf-8"
+            ) as stream:
+                stream.write(text.replace("\n", " ")[:500] + "\n")
+        except OSError as error:
+            self.mark(NOTE, error.errno or 0)
+            return
+        self.mark(NOTE, 0)
+
