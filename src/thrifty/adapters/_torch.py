@@ -39,6 +39,10 @@ from thrifty.observe._recorder import Recorder
 
 __all__ = ["callbacks"]
 
+_DEPTH = 4
+_MOST_DRAWS = 20
+"""A sampler that draws every row more often than this is meant to be endless."""
+
 _LOGGERS = (
     "add_scalar",
     "add_scalars",
@@ -106,8 +110,7 @@ class _Hooks:
                 recorder.mark_cpu(end)
                 self._saving = False
 
-        spanned._torchdynamo_disable = True  # pyright: ignore[reportFunctionMemberAccess]  # noqa: SLF001
-        return spanned
+        return _not_compiled(spanned)
 
     def on_torch(self, _module: ModuleType) -> None:
         self._recorder.mark_cpu(IMPORTED, 0)
@@ -131,8 +134,15 @@ class _Hooks:
 
     def on_dynamo(self, module: Any) -> None:
         mark = self._recorder.mark_cpu
-        module.callback_handler.register_start_callback(lambda _args: mark(COMPILE_START))
-        module.callback_handler.register_end_callback(lambda _args: mark(COMPILE_END))
+
+        def began(_args: Any) -> None:
+            mark(COMPILE_START)
+
+        def ended(_args: Any) -> None:
+            mark(COMPILE_END)
+
+        module.callback_handler.register_start_callback(began)
+        module.callback_handler.register_end_callback(ended)
 
     def on_autograd(self, module: Any) -> None:
         backward = module.backward
@@ -154,8 +164,7 @@ class _Hooks:
             finally:
                 recorder.mark(BACKWARD_END)
 
-        observed._torchdynamo_disable = True  # pyright: ignore[reportFunctionMemberAccess]  # noqa: SLF001
-        module.backward = observed
+        module.backward = _not_compiled(observed)
 
     def on_optimizer(self, module: Any) -> None:
         recorder = self._recorder
@@ -247,7 +256,7 @@ class _Hooks:
         def observed(layer: Any, mode: bool = True) -> Any:  # noqa: FBT001, FBT002 (torch's own)
             flips = (
                 not self._flipping
-                and vars(layer).get("training") is not mode
+                and layer.__dict__.get("training") is not mode
                 and self._trains(layer, module.Module)
             )
             if flips:
@@ -280,20 +289,28 @@ class _Hooks:
         return trains
 
 
+def _not_compiled(function: Any) -> Any:
+    """Keep torch.compile from tracing into a wrapper of ours, without importing its parts."""
+    function._torchdynamo_disable = True  # noqa: SLF001
+    return function
+
+
+def _kind(data: object) -> type:
+    return type(data)
+
+
 def _rows(data: Any, tensor: type) -> int:
     """Count the rows of a batch from its first tensor, -1 when there is none at hand.
 
     Only exact built-in containers and plain tensors are looked into: anything else could run
     the user's code.
     """
-    for _ in range(4):
-        kind = type(data)
+    for _ in range(_DEPTH):
+        kind = _kind(data)
         if kind is tensor:
             return data.shape[0] if data.dim() else 1
-        if (kind is list or kind is tuple) and data:
-            data = data[0]
-        elif isinstance(data, tuple) and data:
-            data = tuple.__getitem__(data, 0)  # a named tuple
+        if (kind is list or issubclass(kind, tuple)) and len(data):
+            data = data[0] if kind is list else tuple.__getitem__(data, 0)
         elif kind is dict and data:
             data = next(iter(data.values()))
         else:
@@ -317,7 +334,7 @@ def _batches(loader: Any, module: Any) -> int:
         rows, total = len(sampler), len(loader.dataset)
     except (TypeError, ValueError, AttributeError, NotImplementedError):
         return -1
-    if rows > 20 * total:
+    if rows > _MOST_DRAWS * total:
         return -1
     whole, rest = divmod(rows, loader.batch_size)
     return whole + (1 if rest and not loader.drop_last else 0)

@@ -154,5 +154,3 @@ def lines(
             )
         )
     return tuple(made)
-
-

@@ -8,12 +8,13 @@ pending account until a later moment decides.
 The rules, in words: docs/bill.md.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from thrifty.analyze._steps import StepCounter
 from thrifty.observe import Moment, Tick
 from thrifty.observe import _events as ev
+from thrifty.records import ProgressPhase
 
 __all__ = ["Fold", "Totals"]
 
@@ -116,7 +117,6 @@ class Fold:
         self._is_lost = False
         self._queue_known = False
         self._rows = 0
-        self._rows_known = True
         self._samples: int | None = None
         self._epochs: int | None = None
         self._backwards_in_pass = 0
@@ -126,6 +126,19 @@ class Fold:
         self._idle_ticks = self._idle_active_ticks = 0
         self._extra_queue = 0
         self._gil_ticks = self._running_ticks = 0
+        self._handlers: dict[int, Callable[[Moment], None]] = {
+            ev.IMPORTED: self._on_import,
+            ev.LOADER: self._on_fetch_start,
+            ev.FETCH_START: self._on_fetch_start,
+            ev.FETCH_END: self._on_fetch_end,
+            ev.BACKWARD_START: self._on_backward,
+            ev.STEP_END: self._on_step,
+            ev.EVAL: self._on_eval,
+            ev.TRAIN: self._on_train,
+            ev.LOST: self._on_lost,
+            **dict.fromkeys(_SPAN_START, self._on_span_start),
+            **dict.fromkeys(_SPAN_END, self._on_span_end),
+        }
 
     # -- what the live line asks
 
@@ -140,7 +153,7 @@ class Fold:
         return bool(self._evaluating)
 
     @property
-    def activity(self) -> str:
+    def activity(self) -> ProgressPhase:
         """What the loop's thread does now."""
         if self._activity == _CHECKPOINT:
             return "checkpoint"
@@ -191,44 +204,22 @@ class Fold:
             self._gil_ticks += holds
 
     def _take(self, moment: Moment) -> None:
-        t, cpu, queue, value, thread, flags, kind = moment
+        t, cpu, queue, value, thread, _, kind = moment
         if kind == ev.PROCESS:
             self.process_id = value
             self.loop_thread = thread
         elif thread != self.loop_thread and not self._moved_to(thread, kind):
-            if kind in (ev.STEP_END, ev.BACKWARD_END):
-                self._count(kind, value)
+            if kind == ev.STEP_END:  # an optimizer inside backward, on the device's own thread
+                self.steps.step(value)
             return
         self._spend(t, cpu, queue)
         if self._eval_ran_out:
             self._eval_held.take(self._eval_tail)
             # After a save of the best weights the process may still just end.
             self._eval_ran_out = kind in _SPAN_START or kind in _SPAN_END
-        if kind == ev.BACKWARD_START:
-            self._on_backward(t)
-        elif kind == ev.STEP_END:
-            self._count(kind, value)
-            self._useful(t)
-        elif kind in (ev.FETCH_START, ev.LOADER):
-            self._on_fetch_start(kind, value, flags, t)
-        elif kind == ev.FETCH_END:
-            self._on_fetch_end(value, flags, t)
-        elif kind == ev.EVAL:
-            self._on_eval(t)
-        elif kind == ev.TRAIN:
-            self._end_evaluation(resumed=False)
-            self._useful(t)
-        elif kind in _SPAN_START:
-            self._before_span.append(self._activity)
-            self._useful(t)
-            self._activity = _SPAN_START[kind]
-        elif kind in _SPAN_END:
-            self._activity = self._before_span.pop() if self._before_span else _LOOP
-            self._useful(t)
-        elif kind == ev.IMPORTED:
-            self.framework = value
-        elif kind == ev.LOST:
-            self._is_lost = True
+        handler = self._handlers.get(kind)
+        if handler is not None:
+            handler(moment)
 
     def _moved_to(self, thread: int, kind: int) -> bool:
         """Follow the loop to another thread when training starts there."""
@@ -253,20 +244,22 @@ class Fold:
         self._last_cpu, self._last_queue = cpu, queue
 
     def _account(self) -> _Account:
+        """Find where the time that passes now goes."""
+        fetching = self._activity == _FETCH
         if self._is_lost:
             return self._lost
-        activity = self._activity
-        if activity == _COMPILE or activity == _CHECKPOINT:
-            return self._special[activity]
-        if self._evaluating:
-            if self._eval_ran_out:
-                return self._eval_tail
-            return self._eval_fetch if activity == _FETCH else self._eval_loop
-        if activity == _LOG:
-            return self._special[_LOG] if self._started else self._startup
-        if not self._started:
-            return self._first_fetch if activity == _FETCH else self._first_loop
-        return self._fetch if activity == _FETCH else self._tail
+        if self._activity in _ALWAYS_THEMSELVES:
+            account = self._special[self._activity]
+        elif self._evaluating:
+            loop = self._eval_tail if self._eval_ran_out else self._eval_loop
+            account = self._eval_fetch if fetching else loop
+        elif not self._started:
+            account = self._first_fetch if fetching else self._first_loop
+        elif self._activity == _LOG:
+            account = self._special[_LOG]
+        else:
+            account = self._fetch if fetching else self._tail
+        return account
 
     def _useful(self, t: int) -> None:
         """Training went on until now: what was pending as a tail was the loop."""
@@ -274,7 +267,31 @@ class Fold:
             self._loop.take(self._tail)
             self._last_useful = t
 
-    def _on_backward(self, t: int) -> None:
+    def _on_import(self, moment: Moment) -> None:
+        self.framework = moment[3]
+
+    def _on_lost(self, _moment: Moment) -> None:
+        self._is_lost = True
+
+    def _on_step(self, moment: Moment) -> None:
+        self.steps.step(moment[3])
+        self._useful(moment[0])
+
+    def _on_train(self, moment: Moment) -> None:
+        self._end_evaluation(resumed=False)
+        self._useful(moment[0])
+
+    def _on_span_start(self, moment: Moment) -> None:
+        self._before_span.append(self._activity)
+        self._useful(moment[0])
+        self._activity = _SPAN_START[moment[6]]
+
+    def _on_span_end(self, moment: Moment) -> None:
+        self._activity = self._before_span.pop() if self._before_span else _LOOP
+        self._useful(moment[0])
+
+    def _on_backward(self, moment: Moment) -> None:
+        t = moment[0]
         self.steps.backward()
         self._backwards_in_pass += 1
         if not self._started:
@@ -295,11 +312,8 @@ class Fold:
             self._rows = 0
         self._useful(t)
 
-    def _count(self, kind: int, value: int) -> None:
-        if kind == ev.STEP_END:
-            self.steps.step(value)
-
-    def _on_fetch_start(self, kind: int, value: int, flags: int, t: int) -> None:
+    def _on_fetch_start(self, moment: Moment) -> None:
+        t, _, _, value, _, flags, kind = moment
         grad = bool(flags & ev.FLAG_GRAD)
         if not self._started and not self._evaluating:
             if kind == ev.LOADER or self._fetched_once:
@@ -322,7 +336,8 @@ class Fold:
                 self._backwards_in_pass = 0
         self._activity = _FETCH
 
-    def _on_fetch_end(self, rows: int, flags: int, t: int) -> None:
+    def _on_fetch_end(self, moment: Moment) -> None:
+        t, _, _, rows, _, flags, _ = moment
         self._activity = _LOOP
         if self._evaluating:
             self._eval_rows = rows
@@ -346,9 +361,9 @@ class Fold:
             self.steps.fetch()
         self._useful(t)
 
-    def _on_eval(self, t: int) -> None:
+    def _on_eval(self, moment: Moment) -> None:
         if not self._evaluating:
-            self._useful(t)
+            self._useful(moment[0])
             self._evaluating = "eval"
             self._rows = 0
 
@@ -422,5 +437,6 @@ class Fold:
         )
 
 
+_ALWAYS_THEMSELVES = (_COMPILE, _CHECKPOINT)
 _SPAN_START = {ev.SAVE_START: _CHECKPOINT, ev.COMPILE_START: _COMPILE, ev.LOG_START: _LOG}
 _SPAN_END = (ev.SAVE_END, ev.COMPILE_END, ev.LOG_END)

@@ -68,7 +68,7 @@ class StepCounter:
         total = largest = 0
         end = -1
         for first, last, count in sorted(self._seen.values()):
-            if first > end and end >= 0:
+            if first > end >= 0:
                 total += largest
                 largest = 0
             largest = max(largest, count)

@@ -16,6 +16,11 @@ __all__ = ["Books", "Ending", "sample_row"]
 _NS = 1_000_000_000
 _WINDOW_S = 10.0
 _FEW_STEPS = 20
+_UNSEEN = (
+    "the hooks did not load in the script's process (not Python 3.11 or newer, or started "
+    "with -I, -E or -S, or it replaced PYTHONPATH): its time is unattributed; start it as: "
+    "thrifty run train.py"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,10 +147,9 @@ class Books:
             if fold.pass_position >= _FEW_STEPS:
                 per_batch = (now - fold.pass_began) / fold.pass_position
                 eta_s = per_batch * (fold.pass_length - fold.pass_position) / _NS
-        phase = fold.activity
         return Progress(
             wall_s=wall_s,
-            phase=phase,
+            phase=fold.activity,
             steps=fold.steps.total(),
             epoch_fraction=fraction,
             epochs=fold.epochs,
@@ -199,8 +203,7 @@ class Books:
         trained = [f for f in self._folds.values() if f.trained]
         if len(trained) > 1:
             notes.append(
-                f"{len(trained)} processes trained; the bill is that of the one with the most "
-                "steps"
+                f"{len(trained)} processes trained; the bill is that of the one with the most steps"
             )
         framework = None
         if fold is not None and fold.framework is not None:
@@ -227,11 +230,7 @@ class Books:
     def _why_unseen(self) -> list[str]:
         if self._reader is None:
             return []
-        return [
-            "the hooks did not load in the script's process (not Python 3.11 or newer, or "
-            "started with -I, -E or -S, or it replaced PYTHONPATH): its time is unattributed; "
-            "start it as: thrifty run train.py"
-        ]
+        return [_UNSEEN]
 
     def _system(self, wall_s: float, ending: Ending) -> SystemUse:
         first, last = self._first, self._sample

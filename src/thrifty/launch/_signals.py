@@ -7,14 +7,22 @@ books.
 """
 
 import os
-import resource
 import signal
 
 __all__ = ["SignalDesk", "die_by"]
 
 _WATCHED = tuple(
     getattr(signal, name)
-    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTSTP", "SIGWINCH")
+    for name in (
+        "SIGINT",
+        "SIGTERM",
+        "SIGHUP",
+        "SIGQUIT",
+        "SIGUSR1",
+        "SIGUSR2",
+        "SIGTSTP",
+        "SIGWINCH",
+    )
     if hasattr(signal, name)
 )
 _FROM_KERNEL = 0x80  # si_code SI_KERNEL: a terminal's own
@@ -80,6 +88,8 @@ def _send(process_id: int, number: int) -> None:
 
 def die_by(number: int) -> None:
     """End this process by the signal that ended the script, without a second core file."""
+    import resource
+
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     if number not in {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)

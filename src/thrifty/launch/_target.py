@@ -61,9 +61,7 @@ def parse_target(words: Sequence[str]) -> Target:
             command=(sys.executable, "-m", module, *rest),
             is_python=True,
         )
-    return Target(
-        script=first, argv=rest, command=(sys.executable, first, *rest), is_python=True
-    )
+    return Target(script=first, argv=rest, command=(sys.executable, first, *rest), is_python=True)
 
 
 def script_environment(environ: Mapping[str, str], records: Path | None) -> dict[str, str]:

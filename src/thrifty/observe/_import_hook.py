@@ -71,7 +71,7 @@ class ImportHook:
                     error.__traceback__ = error.__traceback__.tb_next  # our frame is not theirs
                 raise
             finally:
-                vars(loader).pop("exec_module", None)
+                loader.__dict__.pop("exec_module", None)
             try:
                 callback(module)
             except Exception as error:  # noqa: BLE001 (a failed hook must not fail the script)

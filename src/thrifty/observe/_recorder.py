@@ -21,6 +21,8 @@ __all__ = ["Recorder"]
 _pack = RECORD.pack_into
 _clock = time.perf_counter_ns
 _cpu = time.thread_time_ns
+_OPEN_LIMIT = 4
+_THREAD_LIMIT = 256
 _HIGH_FD = 500
 """Our one open file must not shift the numbers that the script's own files get."""
 
@@ -181,9 +183,13 @@ class Recorder:
         if known is None:
             native = get_native_id()
             # Threads come and go; only a handful may hold a file open.
-            fd = self._open_queue(native) if len(self._queues) < 4 and self.committed else -1
+            fd = (
+                self._open_queue(native)
+                if len(self._queues) < _OPEN_LIMIT and self.committed
+                else -1
+            )
             known = self._queues[ident] = (native, fd)
-        if len(self._queues) > 256:
+        if len(self._queues) > _THREAD_LIMIT:
             self._queues.clear()
         return (ident, *known)
 
@@ -210,12 +216,10 @@ class Recorder:
         if not self.committed:
             return
         try:
-            with open(  # noqa: PTH123 (pathlib is not imported inside the script)
-                os.path.join(self._folder, f"{self._shard}.notes"), "a", encoding="utf-8"
-            ) as stream:
+            path = os.path.join(self._folder, f"{self._shard}.notes")
+            with open(path, "a", encoding="utf-8") as stream:
                 stream.write(text.replace("\n", " ")[:500] + "\n")
         except OSError as error:
             self.mark(NOTE, error.errno or 0)
             return
         self.mark(NOTE, 0)
-

@@ -271,7 +271,7 @@ def _number_after(data: bytes, label: bytes) -> int | None:
 def _cgroup_file() -> str:
     """Find the file that counts how long a CPU quota stopped this process's cgroup."""
     for line in _read("/proc/self/cgroup").decode(errors="replace").splitlines():
-        _, controllers, path = (line.split(":", 2) + ["", ""])[:3]
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers == "":
             place = f"/sys/fs/cgroup{path}/cpu.stat"
         elif "cpu" in controllers.split(","):
