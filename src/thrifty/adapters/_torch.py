@@ -299,6 +299,10 @@ def _kind(data: object) -> type:
     return type(data)
 
 
+def _any(data: object) -> Any:
+    return data
+
+
 def _rows(data: Any, tensor: type) -> int:
     """Count the rows of a batch from its first tensor, -1 when there is none at hand.
 
@@ -306,13 +310,14 @@ def _rows(data: Any, tensor: type) -> int:
     the user's code.
     """
     for _ in range(_DEPTH):
+        data = _any(data)
         kind = _kind(data)
         if kind is tensor:
             return data.shape[0] if data.dim() else 1
-        if (kind is list or issubclass(kind, tuple)) and len(data):
-            data = data[0] if kind is list else tuple.__getitem__(data, 0)
+        if (kind is list or kind is tuple or hasattr(kind, "_fields")) and data:
+            data = data[0]
         elif kind is dict and data:
-            data = next(iter(data.values()))
+            data = _any(next(iter(data.values())))
         else:
             break
     return -1
