@@ -92,8 +92,9 @@ def _split_loop(
     ns["cpu_wait"] += helper_wait
     ns["host"] += idle - active
     python = 0
-    if totals.running_ticks >= _FEW_LOOKS:
-        python = cpu * totals.gil_ticks // totals.running_ticks
+    if totals.python_fraction is not None:
+        # Looks meet Python that waits for a core as well: that part is cpu_wait already.
+        python = min(cpu, int(wall * totals.python_fraction * cpu / max(1, cpu + queue)))
     ns["host"] += python
     ns["compute"] += cpu + active - helper_wait - python
 

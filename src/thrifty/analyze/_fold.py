@@ -18,6 +18,7 @@ from thrifty.records import ProgressPhase
 
 __all__ = ["Fold", "Totals"]
 
+_FEW_LOOKS = 20
 _LOOP, _FETCH, _CHECKPOINT, _COMPILE, _LOG = range(5)
 
 
@@ -69,10 +70,9 @@ class Totals:
     epochs: int | None
     training_ns: int
     """From the loop's start to its last activity."""
-    gil_ticks: int
-    """Looks at the running loop thread during which it held the interpreter's lock."""
-    running_ticks: int
-    """All such looks."""
+    python_fraction: float | None
+    """Share of the loop during which the user's own Python held the interpreter; None when
+    nobody looked."""
 
 
 class Fold:
@@ -125,7 +125,7 @@ class Fold:
         self.pass_began = 0
         self._idle_ticks = self._idle_active_ticks = 0
         self._extra_queue = 0
-        self._gil_ticks = self._running_ticks = 0
+        self._python_looks = self._loop_looks = 0.0
         self._handlers: dict[int, Callable[[Moment], None]] = {
             ev.IMPORTED: self._on_import,
             ev.LOADER: self._on_fetch_start,
@@ -197,11 +197,21 @@ class Fold:
             if tick.others_active:
                 self._idle_active_ticks += 1
 
-    def gil_look(self, *, holds: bool) -> None:
-        """Take a look at whether the running loop thread holds the interpreter's lock."""
-        if self._started and not self._evaluating and self._activity == _LOOP:
-            self._running_ticks += 1
-            self._gil_ticks += holds
+    def loop_ns(self, now_ns: int) -> tuple[int, int]:
+        """Give the loop's time and the time beside it (fetches apart) until now."""
+        loop = self._loop.wall + self._tail.wall
+        validation = self._validation.wall + self._eval_held.wall + self._eval_loop.wall
+        passing = max(0, now_ns - self._last)
+        if self._account() is self._tail:
+            loop += passing
+        elif self._evaluating:
+            validation += passing
+        return loop, validation
+
+    def look(self, python_looks: float, loop_looks: float) -> None:
+        """Take in how many of some looks at the loop met the user's own Python."""
+        self._python_looks += python_looks
+        self._loop_looks += loop_looks
 
     def _take(self, moment: Moment) -> None:
         t, cpu, queue, value, thread, _, kind = moment
@@ -432,8 +442,9 @@ class Fold:
             samples=self._samples,
             epochs=self._epochs,
             training_ns=max(0, self._last_useful - self._loop_began) if self._started else 0,
-            gil_ticks=self._gil_ticks,
-            running_ticks=self._running_ticks,
+            python_fraction=self._python_looks / self._loop_looks
+            if self._loop_looks >= _FEW_LOOKS
+            else None,
         )
 
 

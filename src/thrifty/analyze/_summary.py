@@ -51,6 +51,8 @@ def summarise(run: Run) -> str:
             if total
             else "No training step was seen."
         )
+    if run.status in {"failed", "killed", "interrupted"} and not run.steps:
+        return _early_end(run)
     losses = [line for line in run.bill if line.cause not in _GOOD and line.seconds > 0]
     if not losses:
         unknown = next((line for line in run.bill if line.cause == "unattributed"), None)
@@ -63,6 +65,14 @@ def summarise(run: Run) -> str:
     worst = max(losses, key=lambda line: line.seconds)
     command = _NEXT[worst.cause].format(script=script, again=again)
     return f"Largest loss: {_amount(worst)} {_MEANING[worst.cause]}; {command}"
+
+
+def _early_end(run: Run) -> str:
+    usd = "" if run.cost_usd is None else f" and ${run.cost_usd:.2g}"
+    return (
+        f"It ended before its first step, after {_seconds(run.wall_s)}{usd}: mend it where a "
+        f"start is free, then type: thrifty run {run.script}"
+    )
 
 
 def _amount(line: BillLine) -> str:

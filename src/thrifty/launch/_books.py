@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from thrifty.analyze import Fold, attribute, lines, summarise
+from thrifty.launch._stacks import StackWatch
 from thrifty.observe import ProcessTree, RunReader
 from thrifty.observe._events import FRAMEWORKS
 from thrifty.observe._tree import SystemSample
@@ -64,6 +65,8 @@ class Books:
         self._reader = None if records is None else RunReader(records)
         self._folds: dict[str, Fold] = {}
         self._tree = ProcessTree(process_id)
+        self._stacks = StackWatch(records)
+        self._window_began = (0, 0, 0)
         self._first: SystemSample | None = None
         self._sample: SystemSample | None = None
         self._peak_memory = 0
@@ -94,6 +97,26 @@ class Books:
         tick = self._tree.tick()
         if tick is not None:
             fold.tick(tick)
+        if fold.trained:
+            self._look(fold)
+
+    def _look(self, fold: Fold) -> None:
+        """See to the looks at the script's stacks."""
+        now = time.perf_counter_ns()
+        if not self._stacks.looking:
+            if self._stacks.start(fold.process_id, now / _NS):
+                self._window_began = (now, *fold.loop_ns(now))
+            return
+        window = self._stacks.poll(now / _NS)
+        if window is None:
+            return
+        began, loop_before, beside_before = self._window_began
+        loop, beside = fold.loop_ns(now)
+        loop, beside = loop - loop_before, beside - beside_before
+        if loop > 0:
+            # Looks during a validation cannot be told from the loop's: shared out by time.
+            python_looks = window.python_looks * loop / (loop + beside)
+            fold.look(python_looks, window.looks * loop / (now - began))
 
     def sample(self) -> SystemSample:
         """Look at the whole process tree."""
@@ -169,6 +192,7 @@ class Books:
         """Give the final record."""
         self.fold(everything=True)
         self._tree.close()
+        self._stacks.close()
         cut_short = ending.status in {"killed", "interrupted"}
         run = self._record(ending.end_ns, cut_short=cut_short, final=True)
         status = ending.status
@@ -198,6 +222,8 @@ class Books:
             notes.extend(self._why_unseen())
         attribution = attribute(totals, wall_ns=wall_ns, has_devices=run.device_count > 0)
         notes.extend(attribution.notes)
+        if fold is not None and fold.trained and self._stacks.problem is not None:
+            notes.append(self._stacks.problem)
         if self._reader is not None:
             notes.extend(self._reader.notes())
         trained = [f for f in self._folds.values() if f.trained]
