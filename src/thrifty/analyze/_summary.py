@@ -1,5 +1,7 @@
 """The last sentence of a bill: the largest loss, what it cost, what to type next."""
 
+import shlex
+
 from thrifty.records import BillLine, Cause, Run
 
 __all__ = ["summarise"]
@@ -41,13 +43,13 @@ def summarise(run: Run) -> str:
     Args:
         run: With its bill; its own ``summary`` is not read.
     """
-    script = run.script
+    script = _typed(run)
     again = f"thrifty run {script}"
     total = sum(line.seconds for line in run.bill)
     if run.status == "no_training":
         return (
             f"No training step was seen in {_seconds(run.wall_s)}: to see the script's own "
-            f"command line, type: thrifty run {script} --help"
+            f"command line, type: thrifty run {run.script} --help"
             if total
             else "No training step was seen."
         )
@@ -71,8 +73,15 @@ def _early_end(run: Run) -> str:
     usd = "" if run.cost_usd is None else f" and ${run.cost_usd:.2g}"
     return (
         f"It ended before its first step, after {_seconds(run.wall_s)}{usd}: mend it where a "
-        f"start is free, then type: thrifty run {run.script}"
+        f"start is free, then type: thrifty run {_typed(run)}"
     )
+
+
+def _typed(run: Run) -> str:
+    """Give the script and its arguments as a shell takes them."""
+    module, _, name = run.script.partition(" ")
+    words = [module, name] if module == "-m" and name else [run.script]
+    return shlex.join([*words, *run.argv])
 
 
 def _amount(line: BillLine) -> str:
