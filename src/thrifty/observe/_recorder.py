@@ -21,6 +21,9 @@ __all__ = ["Recorder"]
 _pack = RECORD.pack_into
 _clock = time.perf_counter_ns
 _cpu = time.thread_time_ns
+_LAST_PLACE = (SEGMENT_BYTES // RECORD_BYTES - 1) * RECORD_BYTES
+"""Kept for LOST: a full disk is met when a segment is full."""
+
 _OPEN_LIMIT = 4
 _THREAD_LIMIT = 256
 _HIGH_FD = 500
@@ -56,7 +59,7 @@ class Recorder:
             self.commit()
         else:
             self._buffer = bytearray(SEGMENT_BYTES)
-            self._end = SEGMENT_BYTES - RECORD_BYTES
+            self._end = _LAST_PLACE
         self.mark(PROCESS, self._pid)
 
     @staticmethod
@@ -137,7 +140,7 @@ class Recorder:
         self._buffer = buffer
         self._index += 1
         self._offset = 0
-        self._end = SEGMENT_BYTES - RECORD_BYTES  # the last place is kept for LOST
+        self._end = _LAST_PLACE
 
     def _stop(self, code: int) -> None:
         if len(self._buffer) >= self._offset + RECORD_BYTES:
@@ -205,10 +208,7 @@ class Recorder:
         if not self.committed:  # memory is full of a process that does not train: begin again
             self._offset = 0
             return True
-        previous, used = self._buffer, self._offset
         self._map()
-        if not self.active:
-            _pack(previous, used, _clock(), -1, -1, 0, 0, 0, LOST)
         return self.active
 
     def note(self, text: str) -> None:
