@@ -23,7 +23,8 @@ EPILOG = """examples:
   thrifty bill 3f9c            the run whose id begins like this
   thrifty bill 142 --json      its record, as JSON
 
-If the launcher of a run was killed, its books are closed now, from what it had written.
+If the launcher of a run was killed, its books are closed now, from what it had
+written.
 """
 
 _MIN_WIDTH = 40

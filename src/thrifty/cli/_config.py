@@ -30,12 +30,12 @@ settings:
   price_usd_per_hour  what one hour of the whole machine costs, like 2.10
   machine             a machine of the catalogue, like aws:g5.xlarge
   spot                true: the machine is rented at its spot price
-  live                the live line: row (a reserved row), title (the terminal's title), off
+  live                the live line: row (the bottom row), title (the window's), off
 
 examples:
-  thrifty config                              every setting, where it comes from, and the file
+  thrifty config                              every setting and where it stands
   thrifty config set price_usd_per_hour 2.10  bill every run at $2.10 per hour
-  thrifty config set machine aws:g5.xlarge    bill every run at this machine's price
+  thrifty config set machine aws:g5.xlarge    this machine's price for every run
   thrifty config get machine
   thrifty config unset price_usd_per_hour
 """

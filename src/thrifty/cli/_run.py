@@ -11,16 +11,17 @@ __all__ = ["EPILOG", "HELP", "configure", "execute", "split"]
 HELP = "run a training script unchanged and print where its seconds and dollars went"
 
 EPILOG = """examples:
-  thrifty run train.py --lr 0.1              a script with its own arguments
-  thrifty run --price 2.10 train.py          with what the machine costs per hour
+  thrifty run train.py --lr 0.1         a script with its own arguments
+  thrifty run --price 2.10 train.py     with what the machine costs per hour
   thrifty run --machine aws:g5.xlarge train.py
-  thrifty run --json bill.json train.py      the record as a file too
-  thrifty run -m pkg.train --lr 0.1          a module, as python -m does
-  thrifty run -- bash train.sh               any command; Python below it is observed
+  thrifty run --json bill.json train.py the record as a file too
+  thrifty run -m pkg.train --lr 0.1     a module, as python -m does
+  thrifty run -- bash train.sh          any command; Python below it is observed
 
-Our options come before the script's name, the script's own after it. The script's output,
-exit status and signals are its own. The bill is printed on standard error after the script
-has ended, when that is a terminal; see it later with: thrifty bill
+Our options come before the script's name, the script's own after it. The
+script's output, exit status and signals are its own. The bill is printed on
+standard error after the script has ended, when that is a terminal; see it
+later with: thrifty bill
 """
 
 _WITH_VALUE = {"--price", "--machine", "--json", "--live"}
@@ -28,7 +29,7 @@ _WITH_VALUE = {"--price", "--machine", "--json", "--live"}
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.usage = "thrifty run [options] (train.py | -m MODULE | -- COMMAND) [its arguments]"
+    parser.usage = "thrifty run [options] (train.py | -m MODULE | -- COMMAND) [args]"
     parser.add_argument("--price", metavar="USD", help="price of the machine per hour, as 2.10")
     parser.add_argument(
         "--machine", metavar="NAME", help="price by the catalogue, as aws:g5.xlarge"
@@ -84,6 +85,7 @@ def execute(args: argparse.Namespace) -> int:
             quiet=args.quiet,
             live=args.live,
         ),
+        keep_blocked=True,
     )
     code = run.exit_code or 0
     if code < 0:

@@ -19,7 +19,7 @@ EPILOG = """examples:
   thrifty runs                         the last 20
   thrifty runs --limit 500             the last 500
   thrifty runs --status failed         only those that failed
-  thrifty runs --script train.py       only those whose script's name contains this
+  thrifty runs --script train.py       only scripts whose name contains this
   thrifty runs --json                  their records, as JSON
 
 A run without a living launcher is never shown as running: it is incomplete, and

@@ -95,12 +95,14 @@ def check_json_path(path: Path) -> None:
         raise UsageError(problem, fix=f"mkdir -p {path.parent}")
 
 
-def run_target(target: Target, options: RunOptions) -> Run:
+def run_target(target: Target, options: RunOptions, *, keep_blocked: bool = False) -> Run:
     """Run a script under observation.
 
     Args:
         target: What to run.
         options: Ours.
+        keep_blocked: Leave the script's signals blocked at the end, for a caller that has
+            nothing left to do but to end.
 
     Returns:
         Its record. The script's exit status stands in ``exit_code``.
@@ -119,7 +121,11 @@ def run_target(target: Target, options: RunOptions) -> Run:
     started = _start(target, price)
     from thrifty.launch._watch import watch  # now that the script is on its way
 
-    return watch(target, options, started)
+    try:
+        return watch(target, options, started)
+    finally:
+        if not keep_blocked:
+            started.desk.close()
 
 
 def _occupy_standard_streams() -> None:

@@ -41,6 +41,13 @@ class SignalDesk:
         self.script_mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._wait_for)
         """What the script must start with."""
 
+    def close(self) -> None:
+        """Let signals through again as before; what came meanwhile concerned the script."""
+        if hasattr(signal, "sigtimedwait"):
+            while signal.sigtimedwait(self._wait_for, 0) is not None:
+                pass
+        signal.pthread_sigmask(signal.SIG_SETMASK, self.script_mask)
+
     def wait(self, timeout_s: float, script_id: int) -> int:
         """Wait for one signal and pass it on when it was meant for the script.
 
