@@ -28,8 +28,8 @@ class Digits(Dataset[tuple[Tensor, int]]):
         image = self.images[index]
         if self.augment:
             image = np.roll(image, self.random.integers(-1, 2, 2), (0, 1))
-            for _ in range(20):
-                image = image + self.random.normal(0, 0.02, image.shape)
+            for _ in range(150):
+                image = image + self.random.normal(0, 0.008, image.shape)
         return torch.tensor(image, dtype=torch.float32)[None], int(self.labels[index])
 
 
@@ -47,12 +47,12 @@ def main() -> None:
     held_out = Digits(images[:360], labels[:360], augment=False)
     loader = DataLoader(train, batch_size=32, shuffle=True, num_workers=args.workers)
     model = nn.Sequential(
-        nn.Conv2d(1, 32, 3, padding=1),
+        nn.Conv2d(1, 16, 3, padding=1),
         nn.ReLU(),
-        nn.Conv2d(32, 64, 3, padding=1),
+        nn.Conv2d(16, 32, 3, padding=1),
         nn.ReLU(),
         nn.Flatten(),
-        nn.Linear(64 * 64, 10),
+        nn.Linear(32 * 64, 10),
     )
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
     loss_of = nn.CrossEntropyLoss()

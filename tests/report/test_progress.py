@@ -60,6 +60,15 @@ def test_without_a_believable_length_there_is_no_eta() -> None:
     assert "epoch 3  step" in live_text(endless, width=200)
 
 
+def test_validation_after_a_pass_belongs_to_that_pass() -> None:
+    after = dataclasses.replace(TRAINING, phase="validation", epoch_fraction=None)
+    assert "validation  epoch 2  step" in live_text(after, width=200)
+    within = dataclasses.replace(TRAINING, phase="validation")
+    assert "validation  epoch 3: 41 %" in live_text(within, width=200)
+    first = dataclasses.replace(after, epochs=0)
+    assert "validation  epoch 1  step" in live_text(first, width=200)
+
+
 def test_a_position_without_epochs_is_still_shown() -> None:
     assert "training  41 % (ETA" in live_text(dataclasses.replace(TRAINING, epochs=None), width=99)
 

@@ -165,9 +165,9 @@ class Books:
         known = passed > _NS
         rate = ((fold.samples or 0) - samples) / passed * _NS if known and fold.samples else None
         fraction = eta_s = None
-        if fold.pass_length > 0 and not fold.evaluating:
+        if fold.pass_length > 0:
             fraction = min(1.0, fold.pass_position / fold.pass_length)
-            if fold.pass_position >= _FEW_STEPS:
+            if fold.pass_position >= _FEW_STEPS and not fold.evaluating:
                 per_batch = (now - fold.pass_began) / fold.pass_position
                 eta_s = per_batch * (fold.pass_length - fold.pass_position) / _NS
         return Progress(

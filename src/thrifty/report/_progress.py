@@ -76,7 +76,9 @@ def _epoch(progress: Progress) -> str:
     done = "" if fraction is None else f"{math.floor(_clamped(fraction) * 100)} %"
     if progress.epochs is None:
         return done
-    current = f"epoch {format_count(progress.epochs + 1)}"
+    # After the end of a pass, validation still belongs to it.
+    between = progress.phase == "validation" and fraction is None and progress.epochs > 0
+    current = f"epoch {format_count(progress.epochs + (0 if between else 1))}"
     return f"{current}: {done}" if done else current
 
 
