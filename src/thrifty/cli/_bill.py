@@ -1,7 +1,6 @@
 """``thrifty bill``: the bill of one run."""
 
 import argparse
-import importlib
 import json
 import os
 import shutil
@@ -105,10 +104,10 @@ def bill_of(ledger: Ledger, text: str, *, recover: Recover) -> Run:
 
 
 def _recover(folder: Path) -> Run | None:
-    """Ask the launcher's side, where it knows how."""
-    launch = importlib.import_module("thrifty.launch")
-    recover: Recover | None = getattr(launch, "recover", None)
-    return None if recover is None else recover(folder)
+    # Here, not above: most bills need no recovery.
+    from thrifty.launch import recover
+
+    return recover(folder)
 
 
 def _warn_of_newer(ledger: Ledger, run: Run) -> None:

@@ -30,7 +30,7 @@ settings:
   price_usd_per_hour  what one hour of the whole machine costs, like 2.10
   machine             a machine of the catalogue, like aws:g5.xlarge
   spot                true: the machine is rented at its spot price
-  live                the live line: row (at the bottom), title (the window's), off
+  live                the live line: row (bottom), title (the window's), off
 
 examples:
   thrifty config                              every setting and where it stands
