@@ -33,6 +33,8 @@ NOTHING = Totals(
     samples=None,
     epochs=None,
     training_ns=0,
+    device_fetch_ns=0,
+    device_loop_ns=0,
     python_fraction=None,
 )
 
@@ -90,6 +92,18 @@ def test_too_few_looks_leave_the_sleep_unattributed():
 def test_on_a_machine_with_devices_a_sleeping_loop_may_wait_for_the_device():
     found = split(10, loop_ns=10, loop_cpu_ns=2, idle_ticks=40, has_devices=True)
     assert found == {"compute": 10}
+
+
+def test_the_devices_own_clock_decides_what_was_waiting_for_data():
+    found = split(
+        10,
+        fetch_ns=6,
+        loop_ns=4,
+        has_devices=True,
+        device_fetch_ns=1,
+        device_loop_ns=9,
+    )
+    assert found == {"input_wait": 1, "compute": 9}
 
 
 def test_nothing_recorded_is_unattributed_whole():

@@ -285,3 +285,24 @@ def test_books_do_not_depend_on_how_often_they_are_looked_into(script, chunks):
     for _ in range(9):
         script.train_step()
     assert script.totals(chunks=chunks) == script.totals()
+
+
+def device_says(script, kind, began_ms, ended_ms, took_ms):
+    script.moments.append((script.now, began_ms * MS, ended_ms * MS, took_ms * MS, 0, 0, kind))
+
+
+def test_the_devices_intervals_take_no_time_of_their_own(script):
+    script.loader().train_step(fetch_ms=10, work_ms=20)
+    device_says(script, ev.DEVICE_FETCH, 0, 10, 3)
+    device_says(script, ev.DEVICE_LOOP, 10, 30, 27)
+    totals = script.totals()
+    assert times(totals) == {"fetch": 10, "loop": 20}
+    assert (totals.device_fetch_ns // MS, totals.device_loop_ns // MS) == (3, 27)
+
+
+def test_what_the_device_did_for_a_validation_does_not_count_though_it_is_known_later(script):
+    script.loader().train_step(fetch_ms=10, work_ms=20).eval().loader(grad=False)
+    script.fetch(10, grad=False).work(5).train().loader().train_step(fetch_ms=10, work_ms=20)
+    device_says(script, ev.DEVICE_FETCH, 30, 40, 9)
+    device_says(script, ev.DEVICE_FETCH, 45, 55, 2)
+    assert script.totals().device_fetch_ns // MS == 2

@@ -9,17 +9,22 @@ This file runs inside the user's script: standard library only, torch is handed 
 """
 
 import functools
+import os
 import sys
+import time
 import weakref
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from thrifty.adapters._device_clock import DeviceClock
 from thrifty.observe._events import (
     BACKWARD_END,
     BACKWARD_START,
     COMPILE_END,
     COMPILE_START,
+    DEVICE_FETCH,
+    DEVICE_LOOP,
     EVAL,
     FETCH_END,
     FETCH_START,
@@ -65,6 +70,7 @@ def callbacks(recorder: Recorder) -> dict[str, Callable[[Any], None]]:
     hooks = _Hooks(recorder)
     return {
         "torch": hooks.on_torch,
+        "torch.cuda": hooks.on_cuda,
         "torch.optim.optimizer": hooks.on_optimizer,
         "torch.utils.data.dataloader": hooks.on_dataloader,
         "torch.autograd": hooks.on_autograd,
@@ -89,6 +95,7 @@ class _Hooks:
         self._saving = False
         self._seen_backward = False
         self._seen_loader = False
+        self._clock: DeviceClock | None = None
 
     def _span(self, function: Any, start: int, end: int) -> Any:
         """Wrap a plain function: a moment before, a moment after; nested calls count once."""
@@ -114,6 +121,11 @@ class _Hooks:
 
     def on_torch(self, _module: ModuleType) -> None:
         self._recorder.mark_cpu(IMPORTED, 0)
+
+    def on_cuda(self, module: Any) -> None:
+        if module._is_compiled():  # noqa: SLF001 (asks the build, wakes no device)
+            self._clock = DeviceClock(self._recorder, module, time.perf_counter_ns)
+            os.register_at_fork(after_in_child=self._clock.forget_after_fork)
 
     def on_serialization(self, module: Any) -> None:
         module.save = self._span(module.save, SAVE_START, SAVE_END)
@@ -218,15 +230,22 @@ class _Hooks:
         def observed(loader_iterator: Any) -> Any:
             grad = FLAG_GRAD if grad_enabled is None or grad_enabled() else 0
             recorder.mark_cpu(FETCH_START, 0, grad)
+            clock = self._clock
+            if clock is not None:
+                clock.boundary(DEVICE_FETCH)
             try:
                 data = fetch(loader_iterator)
             except BaseException as error:
                 last = FLAG_LAST if isinstance(error, StopIteration) else 0
                 recorder.mark_cpu(FETCH_END, 0, grad | last)
+                if clock is not None:
+                    clock.boundary(DEVICE_LOOP)
                 if error.__traceback__ is not None:
                     error.__traceback__ = error.__traceback__.tb_next
                 raise
             recorder.mark_cpu(FETCH_END, _rows(data, tensor), grad)
+            if clock is not None:
+                clock.boundary(DEVICE_LOOP)
             return data
 
         iterator.__next__ = observed

@@ -50,10 +50,13 @@ def attribute(totals: Totals | None, *, wall_ns: int, has_devices: bool) -> Attr
         ns["compile"] = totals.compile_ns
         ns["logging"] = totals.logging_ns
         ns["shutdown"] = totals.shutdown_ns
-        fetch_queue_ns = _within(totals.fetch_queue_ns, totals.fetch_ns)
-        ns["input_wait"] = totals.fetch_ns - fetch_queue_ns
-        ns["cpu_wait"] = fetch_queue_ns
-        _split_loop(totals, ns, notes, has_devices=has_devices)
+        if has_devices and totals.device_fetch_ns + totals.device_loop_ns:
+            _split_by_device(totals, ns, notes)
+        else:
+            fetch_queue_ns = _within(totals.fetch_queue_ns, totals.fetch_ns)
+            ns["input_wait"] = totals.fetch_ns - fetch_queue_ns
+            ns["cpu_wait"] = fetch_queue_ns
+            _split_loop(totals, ns, notes, has_devices=has_devices)
         _say_what_is_unknown(totals, notes)
     _balance(ns, wall_ns)
     return Attribution(ns=ns, notes=tuple(notes))
@@ -61,6 +64,18 @@ def attribute(totals: Totals | None, *, wall_ns: int, has_devices: bool) -> Attr
 
 def _within(value: int, most: int) -> int:
     return max(0, min(value, most))
+
+
+def _split_by_device(totals: Totals, ns: dict[Cause, int], notes: list[str]) -> None:
+    """Part fetches and loop by the device's own clock: only what it waited is input_wait."""
+    wall = totals.fetch_ns + totals.loop_ns
+    seen = totals.device_fetch_ns + totals.device_loop_ns
+    ns["input_wait"] = wall * totals.device_fetch_ns // seen
+    ns["compute"] = wall - ns["input_wait"]
+    notes.append(
+        "device: waiting for data is by the device's own clock; waits for the CPU between its "
+        "operators are inside compute"
+    )
 
 
 def _split_loop(

@@ -8,6 +8,7 @@ pending account until a later moment decides.
 The rules, in words: docs/bill.md.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -70,6 +71,10 @@ class Totals:
     epochs: int | None
     training_ns: int
     """From the loop's start to its last activity."""
+    device_fetch_ns: int
+    """The device's own time from the start of a training fetch to its end."""
+    device_loop_ns: int
+    """The device's own time from there to the next fetch."""
     python_fraction: float | None
     """Share of the loop during which the user's own Python held the interpreter; None when
     nobody looked."""
@@ -114,6 +119,10 @@ class Fold:
         # Since an evaluation's loader ran out: still validation, unless the process just ends.
         self._eval_tail = _Account()
         self._eval_ran_out = False
+        # When validations were, for the device's intervals, which become known later.
+        self._eval_began = 0
+        self._eval_spans: deque[tuple[int, int]] = deque(maxlen=64)
+        self._device_fetch = self._device_loop = 0
         self._is_lost = False
         self._queue_known = False
         self._rows = 0
@@ -215,6 +224,9 @@ class Fold:
 
     def _take(self, moment: Moment) -> None:
         t, cpu, queue, value, thread, _, kind = moment
+        if kind in (ev.DEVICE_FETCH, ev.DEVICE_LOOP):
+            self._on_device(kind, began=cpu, ended=queue, took=value)
+            return
         if kind == ev.PROCESS:
             self.process_id = value
             self.loop_thread = thread
@@ -277,6 +289,17 @@ class Fold:
             self._loop.take(self._tail)
             self._last_useful = t
 
+    def _on_device(self, kind: int, *, began: int, ended: int, took: int) -> None:
+        """Take in what the device says of an interval, if training was what it did."""
+        if not self._started or (self._evaluating and ended > self._eval_began):
+            return
+        if any(began < end and ended > start for start, end in self._eval_spans):
+            return
+        if kind == ev.DEVICE_FETCH:
+            self._device_fetch += max(0, took)
+        else:
+            self._device_loop += max(0, took)
+
     def _on_import(self, moment: Moment) -> None:
         self.framework = moment[3]
 
@@ -333,6 +356,7 @@ class Fold:
         elif self._started and not self._evaluating and not grad:
             self._useful(t)
             self._evaluating = "no_grad"
+            self._eval_began = t
         elif self._evaluating:
             self._eval_held.take(self._eval_fetch)
             self._eval_held.take(self._eval_loop)
@@ -375,6 +399,7 @@ class Fold:
         if not self._evaluating:
             self._useful(moment[0])
             self._evaluating = "eval"
+            self._eval_began = moment[0]
             self._rows = 0
 
     def _end_evaluation(self, *, resumed: bool) -> None:
@@ -397,6 +422,8 @@ class Fold:
         self._validation.take(self._eval_loop)
         self._evaluating = ""
         self._eval_rows = 0
+        if not resumed:
+            self._eval_spans.append((self._eval_began, self._last))
 
     # -- closing
 
@@ -442,6 +469,8 @@ class Fold:
             samples=self._samples,
             epochs=self._epochs,
             training_ns=max(0, self._last_useful - self._loop_began) if self._started else 0,
+            device_fetch_ns=self._device_fetch,
+            device_loop_ns=self._device_loop,
             python_fraction=self._python_looks / self._loop_looks
             if self._loop_looks >= _FEW_LOOKS
             else None,

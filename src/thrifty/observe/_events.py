@@ -14,6 +14,8 @@ __all__ = [
     "BACKWARD_START",
     "COMPILE_END",
     "COMPILE_START",
+    "DEVICE_FETCH",
+    "DEVICE_LOOP",
     "EVAL",
     "FETCH_END",
     "FETCH_START",
@@ -70,6 +72,8 @@ COMPILE_END = 15
 LOG_START = 16
 LOG_END = 17
 NOTE = 18  # value: index of a line in the notes file
+DEVICE_LOOP = 20  # the device's own time between two boundaries; value: ns
+DEVICE_FETCH = 21  # ... of which the first began a fetch
 LOST = 19  # recording ends here; value: errno
 
 FLAG_GRAD = 1

@@ -177,6 +177,16 @@ class Recorder:
         _pack(self._buffer, offset, _clock(), _cpu(), queue_ns, value, thread[1], flags, kind)
         self._offset = offset + RECORD_BYTES
 
+    def interval(self, kind: int, began_ns: int, ended_ns: int, took_ns: int) -> None:
+        """Record how long the device took between two moments of the host."""
+        offset = self._offset
+        if offset >= self._end:
+            if not self._roll():
+                return
+            offset = self._offset
+        _pack(self._buffer, offset, _clock(), began_ns, ended_ns, took_ns, 0, 0, kind)
+        self._offset = offset + RECORD_BYTES
+
     def _thread(self) -> tuple[int, int, int]:
         ident = get_ident()
         queue = self._queue
