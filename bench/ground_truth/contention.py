@@ -9,6 +9,8 @@ Cells, each run in alternation with its own relief:
 The competitor works from the loop's first step to the script's end, since waits during start-up
 are start-up. The paired difference is that of the loops, as a share of the crowded run's wall
 time. Two threads gain less than twice from a second core, so the work is one large layer.
+A repeat whose relieved run had to wait itself (others use the machine: two threads that meet at
+a barrier stall for seconds then) measures the others, so it is shown but not counted.
 """
 
 import argparse
@@ -31,6 +33,8 @@ sys.path.insert(0, str(ROOT / "tests" / "ground_truth"))
 import trials  # noqa: E402 - found by the line above
 
 LIMIT = 0.05
+DISTURBED = 0.03
+"""Share of its wall time that a relieved run may wait for a core."""
 WORK = ("--steps", "150", "--width", "1536", "--batch", "64")
 
 
@@ -96,12 +100,14 @@ def main() -> int:
                 relieved = run(f"{first},{second}", 2, crowded_core=None)
                 crowded = run(str(first), 2, crowded_core=None)
             true = (crowded.truth["loop_s"] - relieved.truth["loop_s"]) / crowded.wall_s
+            disturbed = relieved.billed_s("cpu_wait") / relieved.wall_s > DISTURBED
             billed = (
                 crowded.billed_s("cpu_wait") / crowded.wall_s
                 - relieved.billed_s("cpu_wait") / crowded.wall_s
             )
             found.setdefault(name, []).append(
                 {
+                    "disturbed": disturbed,
                     "true": true,
                     "billed": billed,
                     "error": billed - true,
@@ -112,14 +118,19 @@ def main() -> int:
             )
             print(
                 f"{name:14}{repeat:7}{crowded.truth['loop_s']:8.2f}"
-                f"{relieved.truth['loop_s']:9.2f}{true:8.1%}{billed:8.1%}{billed - true:+8.1%}",
+                f"{relieved.truth['loop_s']:9.2f}{true:8.1%}{billed:8.1%}{billed - true:+8.1%}"
+                f"{'  disturbed, not counted' if disturbed else ''}",
                 flush=True,
             )
     worst = 0.0
     for name, repeats in found.items():
-        error = statistics.median(one["error"] for one in repeats)
+        errors = [one["error"] for one in repeats if not one["disturbed"]]
+        if not errors:
+            print(f"{name}: no repeat was undisturbed; stop what else runs here and try again")
+            worst = float("inf")
+            continue
+        error = statistics.median(errors)
         worst = max(worst, abs(error))
-        errors = [one["error"] for one in repeats]
         print(f"{name}: median error {error:+.1%} ({min(errors):+.1%} to {max(errors):+.1%})")
     if args.json:
         args.json.write_text(json.dumps(found, indent=1))
