@@ -69,6 +69,9 @@ class Script:
     normalisers: tuple[str, ...] = ()
     """Optional normalisers that its output needs."""
 
+    weights_repeat: bool = True
+    """Two plain runs save the same weights and images, to the last bit."""
+
 
 def _digits(site: Site, link: str, target: str) -> None:
     if not (site.data / "MNIST").exists():
@@ -211,6 +214,7 @@ SCRIPTS = (
         command=("bug_report_model.py",),
         steps=1,
         normalisers=("unseeded",),
+        weights_repeat=False,
     ),
     Script(
         number="S16",
@@ -223,6 +227,7 @@ SCRIPTS = (
         environment="vision",
         prepare=_ignite_data,
         normalisers=("unseeded",),
+        weights_repeat=False,
     ),
     Script(
         number="S18",
@@ -235,6 +240,7 @@ SCRIPTS = (
         prepare=_keras_digits,
         env=(("KERAS_HOME", "{data}/keras"),),
         normalisers=("unseeded",),
+        weights_repeat=False,
     ),
     Script(
         number="S20",
@@ -246,6 +252,7 @@ SCRIPTS = (
         steps=2,  # 64 rows by 32
         env=(("KERAS_BACKEND", "torch"), ("KERAS_HOME", "{data}/keras")),
         normalisers=("unseeded",),
+        weights_repeat=False,
     ),
     Script(
         number="S25",
@@ -260,6 +267,7 @@ SCRIPTS = (
         ),
         steps=21,
         prepare=_characters,
+        weights_repeat=False,  # compiled reductions
     ),
 )
 """In the order of the notes."""

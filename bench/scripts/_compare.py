@@ -103,8 +103,8 @@ _OPTIONAL = (
     Normaliser(
         name="unseeded",
         why="losses and metrics of a script that seeds nothing itself",
-        pattern=re.compile(r"-?\d\.\d{2,}(?:e-\d+)? *"),
-        by="<unseeded>",
+        pattern=re.compile(r" *-?\d\.\d{2,}(?:e-\d+)? *"),
+        by=" <unseeded> ",
     ),
 )
 

@@ -4,6 +4,7 @@ Plain and observed runs use the same path, one after the other, so that a path i
 script's output never has to be explained away.
 """
 
+import hashlib
 import os
 import resource
 import shutil
@@ -13,7 +14,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Outcome", "execute", "fresh_folder"]
+__all__ = ["Outcome", "execute", "files_left", "fresh_folder"]
+
+_HASHED = {".pt", ".pth", ".png"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +39,7 @@ class Outcome:
     """Of the process and of all its children that were waited for."""
 
     files: tuple[str, ...]
-    """What the working folder contains afterwards, sorted."""
+    """What the working folder contains afterwards, and what torch.compile generated."""
 
 
 def fresh_folder(folder: Path) -> Path:
@@ -52,20 +55,17 @@ def _cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def execute(
-    command: list[str], *, root: Path, folder: Path, env: dict[str, str], limit_s: float
-) -> Outcome:
+def execute(command: list[str], *, folder: Path, env: dict[str, str], limit_s: float) -> Outcome:
     """Run a command to its end, or to the limit.
 
     Args:
         command: Program and arguments.
-        root: The fresh folder whose files are listed afterwards.
-        folder: Where it runs, inside ``root``.
+        folder: Where it runs.
         env: Its whole environment.
         limit_s: After which its process group is interrupted, then killed.
 
     Returns:
-        What it did.
+        What it did; its files are still to be looked for.
     """
     cpu_before_s, begin_ns = _cpu_s(), time.perf_counter_ns()
     process = subprocess.Popen(
@@ -94,15 +94,29 @@ def execute(
         stderr=stderr.decode(errors="backslashreplace"),
         wall_s=(time.perf_counter_ns() - begin_ns) / 1e9,
         cpu_s=_cpu_s() - cpu_before_s,
-        files=_files(root),
+        files=(),
     )
 
 
-def _files(root: Path) -> tuple[str, ...]:
-    return tuple(
-        sorted(
-            str(path.relative_to(root))
-            for path in root.rglob("*")
-            if path.is_file() and "__pycache__" not in path.parts
-        )
-    )
+def files_left(root: Path, cache: Path, *, hashed: bool) -> tuple[str, ...]:
+    """Name what a run left behind.
+
+    Args:
+        root: The fresh folder in which it ran.
+        cache: Where torch.compile puts what it generates; its files are called by the hash
+            of their content, so that equal names are equal graphs.
+        hashed: Note the contents of saved weights and images, not their names only.
+
+    Returns:
+        Names relative to the two folders, sorted within each.
+    """
+    found: list[str] = []
+    for path in sorted(root.rglob("*")):
+        if not path.is_file() or "__pycache__" in path.parts:
+            continue
+        name = str(path.relative_to(root))
+        if hashed and path.suffix in _HASHED:
+            name = f"{name} sha256 {hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
+        found.append(name)
+    names = (path.name for path in cache.rglob("*") if path.suffix in {".py", ".cpp"})
+    return (*found, *(f"compiled {name}" for name in sorted(names)))

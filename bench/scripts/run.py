@@ -12,6 +12,7 @@ import dataclasses
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from typing import Any
 from _catalogue import SCRIPTS, Script, Site
 from _checks import Check, check_common, check_script
 from _compare import differences, normaliser_named
-from _execute import Outcome, execute, fresh_folder
+from _execute import Outcome, execute, files_left, fresh_folder
 
 _LIMIT_S = 300
 _SHOWN_LINES = 6
@@ -45,6 +46,9 @@ class Row:
     """Two plain runs differ as well, so that a difference says nothing about us."""
 
     record: dict[str, Any] | None = None
+    text: str = ""
+    """What ``thrifty bill`` prints afterwards."""
+
     checks: tuple[Check, ...] = ()
 
     @property
@@ -102,13 +106,28 @@ def _run_once(
     front = [python]
     if record is not None:
         front = [str(Path(python).parent / "thrifty"), "run", "--json", str(record)]
-    return execute(
+    env = _environment(script, site, fresh_folder(work / script.number / "private"))
+    outcome = execute(
         [*front, *script.command],
-        root=site.root,
         folder=site.root / script.folder,
-        env=_environment(script, site, fresh_folder(work / script.number / "private")),
+        env=env,
         limit_s=_LIMIT_S,
     )
+    cache = Path(env["TORCHINDUCTOR_CACHE_DIR"])
+    files = files_left(site.root, cache, hashed=script.weights_repeat)
+    return dataclasses.replace(outcome, files=files)
+
+
+def _bill_text(private: Path, python: str) -> str:
+    """Print the bill of the run whose ledger lies in ``private``."""
+    done = subprocess.run(
+        [str(Path(python).parent / "thrifty"), "bill"],
+        env={"HOME": str(private / "home"), "COLUMNS": "100", "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout + done.stderr
 
 
 def _compare(
@@ -152,6 +171,8 @@ def measure(script: Script, *, checkouts: Path, work: Path, python: str, plain_o
     observed = _run_once(script, source, work, python, None if plain_only else path)
     (work / script.number / "observed.out").write_text(observed.stdout, encoding="utf-8")
     (work / script.number / "observed.err").write_text(observed.stderr, encoding="utf-8")
+    text = "" if plain_only else _bill_text(work / script.number / "private", python)
+    (work / script.number / "bill.txt").write_text(text, encoding="utf-8")
     stdout, stderr, files = _compare(script, plain, observed)
     unsteady = False
     if (stdout or stderr or files) and not plain_only:
@@ -170,8 +191,11 @@ def measure(script: Script, *, checkouts: Path, work: Path, python: str, plain_o
     if not path.exists():
         return dataclasses.replace(row, problem="thrifty run wrote no record")
     record = json.loads(path.read_text(encoding="utf-8"))
-    checks = (*check_common(script, record, plain, observed), *check_script(script, record))
-    return dataclasses.replace(row, record=record, checks=checks)
+    checks = (
+        *check_common(script, record, plain, observed),
+        *check_script(script, record, text, observed),
+    )
+    return dataclasses.replace(row, record=record, text=text, checks=checks)
 
 
 def _same(different: Sequence[str], *, unsteady: bool) -> str:
