@@ -9,11 +9,14 @@ so nothing is ever synchronised. If the device falls far behind, boundaries are 
 This file runs inside the user's script: standard library only, torch.cuda is handed in.
 """
 
-from collections import deque
-from collections.abc import Callable
-from typing import Any
+from __future__ import annotations
 
-from thrifty.observe._recorder import Recorder
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from thrifty.observe._recorder import Recorder
 
 __all__ = ["DeviceClock"]
 
@@ -35,7 +38,7 @@ class DeviceClock:
         self._cuda = cuda
         self._clock = clock
         self._pool: list[Any] = []
-        self._pending: deque[tuple[int, int, Any]] = deque()
+        self._pending: list[tuple[int, int, Any]] = []
 
     def boundary(self, kind: int) -> None:
         """Mark a boundary; ``kind`` says what begins here.
@@ -60,7 +63,7 @@ class DeviceClock:
         """Record the intervals whose end the device has passed."""
         pending = self._pending
         while len(pending) > 1 and pending[1][2].query():
-            kind, began_ns, event = pending.popleft()
+            kind, began_ns, event = pending.pop(0)
             _, ended_ns, after = pending[0]
             took_ns = int(event.elapsed_time(after) * _NS_PER_MS)
             self._recorder.interval(kind, began_ns, ended_ns, took_ns)
@@ -69,4 +72,4 @@ class DeviceClock:
     def forget_after_fork(self) -> None:
         """A forked child has no device: its parent's events are not its own."""
         self._pool = []
-        self._pending = deque()
+        self._pending = []

@@ -8,14 +8,11 @@ Nothing here runs per operator, nothing synchronises a device.
 This file runs inside the user's script: standard library only, torch is handed in.
 """
 
-import functools
+from __future__ import annotations
+
 import os
 import sys
 import time
-import weakref
-from collections.abc import Callable
-from types import ModuleType
-from typing import Any
 
 from thrifty.adapters._device_clock import DeviceClock
 from thrifty.observe._events import (
@@ -40,7 +37,15 @@ from thrifty.observe._events import (
     STEP_START,
     TRAIN,
 )
-from thrifty.observe._recorder import Recorder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # a script waits for our imports: typing alone would be half of them
+    import weakref
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
+
+    from thrifty.observe._recorder import Recorder
 
 __all__ = ["callbacks"]
 
@@ -99,6 +104,8 @@ class _Hooks:
 
     def _span(self, function: Any, start: int, end: int) -> Any:
         """Wrap a plain function: a moment before, a moment after; nested calls count once."""
+        import functools
+
         recorder = self._recorder
 
         @functools.wraps(function)
@@ -157,6 +164,8 @@ class _Hooks:
         module.callback_handler.register_end_callback(ended)
 
     def on_autograd(self, module: Any) -> None:
+        import functools
+
         backward = module.backward
         recorder = self._recorder
 
@@ -179,6 +188,9 @@ class _Hooks:
         module.backward = _not_compiled(observed)
 
     def on_optimizer(self, module: Any) -> None:
+        import functools
+        import weakref
+
         recorder = self._recorder
         serials = self._optimizers
 
@@ -219,6 +231,8 @@ class _Hooks:
         module.Optimizer.add_param_group = observed
 
     def on_dataloader(self, module: Any) -> None:
+        import functools
+
         recorder = self._recorder
         torch = sys.modules["torch"]
         grad_enabled = torch._C.is_grad_enabled if hasattr(torch, "_C") else None  # noqa: SLF001
@@ -268,6 +282,8 @@ class _Hooks:
         module.DataLoader.__iter__ = observed_iter
 
     def on_module(self, module: Any) -> None:
+        import functools
+
         recorder = self._recorder
         train = module.Module.train
 
@@ -304,6 +320,8 @@ class _Hooks:
             trains = any(id(parameter) in self._trained for parameter in base.parameters(layer))
         except (AttributeError, TypeError):  # a module whose __init__ never ran to its end
             return False
+        import weakref
+
         self._is_trained[id(layer)] = (weakref.ref(layer), trains)
         return trains
 

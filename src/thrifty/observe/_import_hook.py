@@ -6,11 +6,16 @@ would have been. An import that fails does so with its own traceback.
 This file runs inside the user's script: standard library only.
 """
 
+from __future__ import annotations
+
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
 
 __all__ = ["ImportHook"]
 
