@@ -50,6 +50,7 @@ def make_run() -> MakeRun:
                 written_bytes=0,
                 cpu_pressure_fraction=0.1,
                 throttled_s=None,
+                kernel_active_fraction=None,
             ),
             "summary": "Most of it was compute.",
             "notes": ("one note",),

@@ -56,6 +56,7 @@ FULL = Run(
         written_bytes=1,
         cpu_pressure_fraction=0.1,
         throttled_s=0.0,
+        kernel_active_fraction=0.31,
     ),
     summary="Most of it was compute.",
     notes=("one note",),

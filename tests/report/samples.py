@@ -26,6 +26,7 @@ SYSTEM = SystemUse(
     written_bytes=20_971_520,
     cpu_pressure_fraction=0.031,
     throttled_s=None,
+    kernel_active_fraction=None,
 )
 
 
@@ -168,6 +169,7 @@ HUGE = make_run(
         written_bytes=1_023,
         cpu_pressure_fraction=0.99999,
         throttled_s=0.0,
+        kernel_active_fraction=0.31,
     ),
 )
 

@@ -2,11 +2,13 @@
 
 import time
 from collections import deque
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from thrifty.analyze import Fold, attribute, lines, summarise
 from thrifty.launch._stacks import StackWatch
+from thrifty.machines import DeviceSample
 from thrifty.observe import ProcessTree, RunReader
 from thrifty.observe._events import FRAMEWORKS
 from thrifty.observe._tree import SystemSample
@@ -70,6 +72,7 @@ class Books:
         self._first: SystemSample | None = None
         self._sample: SystemSample | None = None
         self._peak_memory = 0
+        self._active_sum, self._active_looks = 0.0, 0
         self._window: deque[tuple[int, int, int, int]] = deque()
 
     # -- while it runs
@@ -253,6 +256,17 @@ class Books:
         )
         return made if final else replace(made, summary=summarise(made))
 
+    def take_devices(self, samples: Sequence[DeviceSample]) -> None:
+        """Take a look at the devices, ten times a second."""
+        active = [s.kernel_active_fraction for s in samples]
+        known = [fraction for fraction in active if fraction is not None]
+        if known:
+            self._active_sum += sum(known) / len(known)
+            self._active_looks += 1
+
+    def _kernel_active(self) -> float | None:
+        return self._active_sum / self._active_looks if self._active_looks else None
+
     def _why_unseen(self) -> list[str]:
         if self._reader is None:
             return []
@@ -275,14 +289,17 @@ class Books:
             written_bytes=None if last is None else last.written_bytes,
             cpu_pressure_fraction=pressure,
             throttled_s=throttled,
+            kernel_active_fraction=self._kernel_active(),
         )
 
 
-def sample_row(sample: SystemSample, start_ns: int) -> dict[str, float | int | None]:
+def sample_row(
+    sample: SystemSample, devices: Sequence[DeviceSample], start_ns: int
+) -> dict[str, object]:
     """Give one line of the run's system samples, for later reading."""
-    row: dict[str, float | int | None] = {
-        "t_s": round((time.perf_counter_ns() - start_ns) / _NS, 3)
-    }
+    row: dict[str, object] = {"t_s": round((time.perf_counter_ns() - start_ns) / _NS, 3)}
     for name in SystemSample.__slots__:
         row[name] = getattr(sample, name)
+    if devices:
+        row["devices"] = [asdict(device) for device in devices]
     return row

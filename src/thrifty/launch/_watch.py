@@ -20,7 +20,15 @@ from thrifty.launch._session import RunOptions, Started
 from thrifty.launch._signals import SignalDesk
 from thrifty.launch._target import Target
 from thrifty.ledger import Ledger, RunFolder
-from thrifty.machines import inventory, read_defaults, resolve_price, thrifty_home, usable_cores
+from thrifty.machines import (
+    DeviceSample,
+    DeviceSampler,
+    inventory,
+    read_defaults,
+    resolve_price,
+    thrifty_home,
+    usable_cores,
+)
 from thrifty.records import LedgerError, Price, Run, RunStatus, ThriftyError
 from thrifty.report import LiveLine
 
@@ -127,6 +135,8 @@ class _Session:
         self._live: LiveLine | None = None
         self._samples: TextIO | None = None
         self._sample_lines = 0
+        self._devices = DeviceSampler()
+        self._device_samples: tuple[DeviceSample, ...] = ()
 
     def run_to_its_end(self) -> Run:
         started = self._started
@@ -141,7 +151,9 @@ class _Session:
         )
         self._write_start(started.start_ns)
         self._start_live()
+        self._start_devices()
         ending = self._watch(started.process_id, started.desk)
+        self._devices.__exit__(None, None, None)
         if self._live is not None:
             self._live.close()
         return self._close(ending)
@@ -177,6 +189,14 @@ class _Session:
                 mode = "row"
         self._live = LiveLine(2, mode)
 
+    def _start_devices(self) -> None:
+        if not self._run.device_count:
+            return
+        try:
+            self._devices.__enter__()
+        except ThriftyError as error:
+            self._books.notes.append(f"devices were not sampled: {error.problem}; fix: {error.fix}")
+
     # -- watching
 
     def _watch(self, process_id: int, desk: SignalDesk) -> Ending:
@@ -206,6 +226,8 @@ class _Session:
         books = self._books
         books.fold()
         books.tick()
+        self._device_samples = self._devices.sample()
+        books.take_devices(self._device_samples)
         if ticks % _SAMPLE_TICKS == 0:
             self._write_sample()
         if self._live is not None and ticks % _LIVE_TICKS == _LIVE_TICKS - 1:
@@ -226,7 +248,9 @@ class _Session:
             return
         self._sample_lines += 1
         try:
-            self._samples.write(json.dumps(sample_row(sample, self._books.start_ns)) + "\n")
+            self._samples.write(
+                json.dumps(sample_row(sample, self._device_samples, self._books.start_ns)) + "\n"
+            )
         except OSError:
             self._samples = None
 

@@ -50,6 +50,10 @@ class SystemUse:
     throttled_s: float | None
     """Time during which the cgroup's CPU quota stopped it."""
 
+    kernel_active_fraction: float | None
+    """Share of the run during which some kernel ran, mean over the devices; None without
+    devices or when the driver does not tell. Not the share of the device that was used."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Run:

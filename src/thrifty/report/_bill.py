@@ -261,6 +261,9 @@ def _system(page: _Page, run: Run) -> None:
     if system.cpu_pressure_fraction is not None:
         waited = format_share(system.cpu_pressure_fraction)
         parts.append(f"CPU pressure {waited} of the time")
+    if system.kernel_active_fraction is not None:
+        active = format_share(system.kernel_active_fraction)
+        parts.append(f"some kernel ran {active} of the time")
     if system.throttled_s:
         parts.append(f"stopped by the CPU quota for {format_duration(system.throttled_s)}")
     page.fact("machine", *parts)
