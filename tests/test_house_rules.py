@@ -19,8 +19,10 @@ HEAVY = (
 ROOT = Path(__file__).parent.parent
 SOURCE = Path(thrifty.__file__).parent
 ATTACHED = sorted(
-    [*SOURCE.glob("adapters/_*.py"), SOURCE / "observe/_events.py"]
-    + [SOURCE / "observe/_recorder.py", SOURCE / "observe/_import_hook.py"]
+    path
+    for pattern in ("adapters/_*.py", "observe/_events.py", "observe/_[ri][em][cp]*.py")
+    for path in SOURCE.glob(pattern)
+    if path.name != "__init__.py"
 )
 
 

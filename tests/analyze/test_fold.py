@@ -306,3 +306,45 @@ def test_what_the_device_did_for_a_validation_does_not_count_though_it_is_known_
     device_says(script, ev.DEVICE_FETCH, 30, 40, 9)
     device_says(script, ev.DEVICE_FETCH, 45, 55, 2)
     assert script.totals().device_fetch_ns // MS == 2
+
+
+def test_after_the_scripts_end_everything_is_shutdown_even_in_evaluation_mode(script):
+    script.loader().train_step().eval().loader(grad=False).fetch(10, grad=False).work(5)
+    script.mark(ev.EXIT, full=True)
+    script.sleep(90)
+    assert times(script.totals()) == {"fetch": 2, "loop": 10, "validation": 15, "shutdown": 90}
+
+
+def test_the_end_of_a_script_that_never_trained_is_start_up(script):
+    script.sleep(50).mark(ev.EXIT, full=True)
+    script.sleep(20)
+    assert times(script.totals()) == {"startup": 70}
+
+
+def test_a_pass_whose_every_batch_was_fetched_counts_though_nobody_asked_for_more(script):
+    for _ in range(2):
+        script.loader(3)
+        for _ in range(3):
+            script.train_step()
+    assert script.totals().epochs == 2
+
+
+def test_a_pass_that_was_broken_off_does_not_count(script):
+    for _ in range(2):
+        script.loader(4)
+        for _ in range(3):
+            script.train_step()
+    assert script.totals().epochs is None
+
+
+def test_an_evaluators_loader_that_is_begun_before_the_flip_is_no_training_pass(script):
+    script.loader(2).train_step().train_step().loader(8).fetch(3).eval().work(5)
+    fold = Fold(0)
+    fold.feed(script.moments)
+    assert (fold.pass_length, fold.epochs) == (-1, 1)
+
+
+def test_compiling_within_the_loop_does_not_slow_the_rate(script):
+    script.loader().train_step(fetch_ms=0, work_ms=10)
+    script.span(ev.COMPILE_START, ev.COMPILE_END, 900).train_step(fetch_ms=0, work_ms=10)
+    assert script.totals().training_ns // MS == 20

@@ -39,7 +39,8 @@ def test_python_that_spins_is_met_by_most_looks(tmp_path, spinning):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_windows_keep_a_pause_between_them(tmp_path, spinning):
+def test_windows_keep_a_pause_between_them(tmp_path, spinning, monkeypatch):
+    monkeypatch.setattr("thrifty.launch._stacks._WINDOWS", ((1, 100, 1.0),))
     watch = StackWatch(tmp_path)
     window_of(watch, spinning)
     assert not watch.start(spinning, 0.5)

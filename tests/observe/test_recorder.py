@@ -218,3 +218,41 @@ def test_notes_reach_the_launcher_once(tmp_path):
 def test_damaged_segments_are_read_without_an_error(tmp_path, content):
     (tmp_path / "1-a.00000000.seg").write_bytes(content)
     read_all(tmp_path)
+
+
+CLOSED = """
+import os, sys
+os.closerange(0, 3)
+from thrifty.observe import _events as ev
+from thrifty.observe._recorder import Recorder
+recorder = Recorder(sys.argv[1], eager=True)
+for number in range(30_000):
+    recorder.mark_cpu(ev.STEP_END, number)
+low = [fd for fd in range(3, 100) if os.path.exists(f"/proc/self/fd/{fd}")]
+first = [os.open("/dev/null", os.O_RDONLY) for _ in range(6)]
+os._exit(0 if first == [0, 1, 2, 3, 4, 5] and not low else 1)
+"""
+
+
+def test_no_low_file_number_is_ever_ours_even_with_closed_standard_streams(tmp_path):
+    done = subprocess.run([sys.executable, "-c", CLOSED, tmp_path], check=False)
+    assert done.returncode == 0
+
+
+def test_few_file_numbers_are_enough(tmp_path):
+    code = (
+        "import resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))\n"
+        "from thrifty.observe import _events as ev\n"
+        "from thrifty.observe._recorder import Recorder\n"
+        "recorder = Recorder(sys.argv[1], eager=True)\n"
+        "for number in range(30_000): recorder.mark_cpu(ev.STEP_END, number)\n"
+        "print(recorder.active, open('/dev/null').fileno())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, tmp_path],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "True 3\n"

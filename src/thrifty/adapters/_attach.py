@@ -5,10 +5,12 @@ every module that it needs is imported here, because our package is taken out of
 ``sys.modules`` again afterwards.
 """
 
+import atexit
 import os
 import sys
 
 from thrifty.adapters import _torch
+from thrifty.observe._events import EXIT
 from thrifty.observe._import_hook import ImportHook
 from thrifty.observe._recorder import Recorder
 
@@ -37,3 +39,4 @@ def attach(where: str) -> None:
     )
     hook.install()
     os.register_at_fork(after_in_child=recorder.restart_after_fork)
+    atexit.register(recorder.mark_cpu, EXIT)  # the first to be registered is the last to run

@@ -70,7 +70,7 @@ class Totals:
     samples: int | None
     epochs: int | None
     training_ns: int
-    """From the loop's start to its last activity."""
+    """From the loop's start to its last activity, less compilation within it."""
     device_fetch_ns: int
     """The device's own time from the start of a training fetch to its end."""
     device_loop_ns: int
@@ -124,6 +124,9 @@ class Fold:
         self._eval_spans: deque[tuple[int, int]] = deque(maxlen=64)
         self._device_fetch = self._device_loop = 0
         self._is_lost = False
+        self._exit = _Account()
+        self._has_exited = False
+        self._compile_before = 0
         self._queue_known = False
         self._rows = 0
         self._samples: int | None = None
@@ -145,6 +148,7 @@ class Fold:
             ev.EVAL: self._on_eval,
             ev.TRAIN: self._on_train,
             ev.LOST: self._on_lost,
+            ev.EXIT: self._on_exit,
             **dict.fromkeys(_SPAN_START, self._on_span_start),
             **dict.fromkeys(_SPAN_END, self._on_span_end),
         }
@@ -164,6 +168,8 @@ class Fold:
     @property
     def activity(self) -> ProgressPhase:
         """What the loop's thread does now."""
+        if self._has_exited:
+            return "shutdown"
         if self._activity == _CHECKPOINT:
             return "checkpoint"
         if self._activity == _COMPILE:
@@ -183,9 +189,24 @@ class Fold:
         return self._epochs
 
     @property
+    def last_useful(self) -> int:
+        """When training last showed itself."""
+        return self._last_useful
+
+    @property
+    def step_ns(self) -> int:
+        """Mean time of a step so far."""
+        return (self._last_useful - self._loop_began) // max(1, self.steps.total())
+
+    @property
     def fetch_ns(self) -> int:
         """Time that training waited for data so far."""
         return self._fetch.wall
+
+    @property
+    def training_ns(self) -> int:
+        """Time of the training loop so far, its fetches included, validation not."""
+        return self._fetch.wall + self._loop.wall + self._tail.wall
 
     # -- feeding
 
@@ -270,6 +291,8 @@ class Fold:
         fetching = self._activity == _FETCH
         if self._is_lost:
             return self._lost
+        if self._has_exited and self._started:
+            return self._exit
         if self._activity in _ALWAYS_THEMSELVES:
             account = self._special[self._activity]
         elif self._evaluating:
@@ -303,6 +326,9 @@ class Fold:
     def _on_import(self, moment: Moment) -> None:
         self.framework = moment[3]
 
+    def _on_exit(self, _moment: Moment) -> None:
+        self._has_exited = True
+
     def _on_lost(self, _moment: Moment) -> None:
         self._is_lost = True
 
@@ -329,6 +355,7 @@ class Fold:
         self._backwards_in_pass += 1
         if not self._started:
             self._started = True
+            self._compile_before = self._special[_COMPILE].wall
             # Without a fetch the first forward cannot be told from the set-up before it.
             if self._fetched_once:
                 self._loop_began = t - self._first_loop.wall - self._first_fetch.wall
@@ -366,6 +393,7 @@ class Fold:
         if not self._evaluating:
             self._useful(t)
             if kind == ev.LOADER:
+                self._end_whole_pass()
                 self.pass_length, self.pass_position, self.pass_began = value, 0, t
                 self._backwards_in_pass = 0
         self._activity = _FETCH
@@ -382,10 +410,8 @@ class Fold:
             return
         if flags & ev.FLAG_LAST:
             if self._backwards_in_pass:
-                self._epochs = (self._epochs or 0) + 1
-                self._backwards_in_pass = 0
                 self._last_useful = t
-            self.pass_length = -1
+            self._end_pass()
             return
         if rows > 0:
             self._rows += rows
@@ -398,6 +424,9 @@ class Fold:
     def _on_eval(self, moment: Moment) -> None:
         if not self._evaluating:
             self._useful(moment[0])
+            self._end_whole_pass()
+            if not self._backwards_in_pass:  # the evaluator's own loader, begun before the flip
+                self.pass_length = -1
             self._evaluating = "eval"
             self._eval_began = moment[0]
             self._rows = 0
@@ -427,6 +456,25 @@ class Fold:
 
     # -- closing
 
+    def _training_ns(self) -> int:
+        """From the loop's start to its last activity, less what is paid only once."""
+        if not self._started:
+            return 0
+        compiling = self._special[_COMPILE].wall - self._compile_before
+        return max(0, self._last_useful - self._loop_began - compiling)
+
+    def _end_pass(self) -> None:
+        """Count a pass over the training loader that came to its end."""
+        if self._backwards_in_pass:
+            self._epochs = (self._epochs or 0) + 1
+            self._backwards_in_pass = 0
+        self.pass_length = -1
+
+    def _end_whole_pass(self) -> None:
+        """Count a pass of known length whose every batch was fetched, but not asked beyond."""
+        if 0 < self.pass_length <= self.pass_position:
+            self._end_pass()
+
     def totals(self, end_ns: int, *, cut_short: bool = False) -> Totals:
         """Close the books at the process's end.
 
@@ -436,13 +484,14 @@ class Fold:
         """
         self._account().wall += max(0, end_ns - self._last)
         self._last = max(end_ns, self._last)
+        self._end_whole_pass()
         validation = self._validation.wall + self._eval_held.wall
         validation += self._eval_fetch.wall + self._eval_loop.wall
         startup = self._startup.wall + self._first_fetch.wall + self._first_loop.wall
-        loop, shutdown = self._loop, self._tail.wall
+        loop, shutdown = self._loop, self._tail.wall + self._exit.wall
         if cut_short:
             loop.take(self._tail)
-            shutdown = 0
+            shutdown = self._exit.wall
             validation += self._eval_tail.wall
         else:
             shutdown += self._eval_tail.wall
@@ -468,7 +517,7 @@ class Fold:
             steps_are_backwards=self.steps.counts_backwards,
             samples=self._samples,
             epochs=self._epochs,
-            training_ns=max(0, self._last_useful - self._loop_began) if self._started else 0,
+            training_ns=self._training_ns(),
             device_fetch_ns=self._device_fetch,
             device_loop_ns=self._device_loop,
             python_fraction=self._python_looks / self._loop_looks

@@ -84,13 +84,13 @@ def bill_of(ledger: Ledger, text: str, *, recover: Recover) -> Run:
     Args:
         ledger: Where to look.
         text: What was typed: a number, the beginning of an id, ``last``.
-        recover: Called with the folder of an incomplete run that has no bill.
+        recover: Called with the folder of an incomplete run; gives None when it knows no more.
 
     Raises:
         LedgerError: No run, or several, are meant, or the record cannot be read.
     """
     run = ledger.find(text)
-    if run.status != "incomplete" or run.bill or run.number is None:
+    if run.status != "incomplete" or run.number is None:
         return run
     recovered = recover(ledger.folder(run.number))
     if recovered is None:

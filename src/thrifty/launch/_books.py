@@ -12,13 +12,14 @@ from thrifty.machines import DeviceSample
 from thrifty.observe import ProcessTree, RunReader
 from thrifty.observe._events import FRAMEWORKS
 from thrifty.observe._tree import SystemSample
-from thrifty.records import Progress, Run, RunStatus, SystemUse
+from thrifty.records import FEW_STEPS, Progress, Run, RunStatus, SystemUse
 
 __all__ = ["Books", "Ending", "sample_row"]
 
 _NS = 1_000_000_000
 _WINDOW_S = 10.0
 _FEW_STEPS = 20
+_QUIET_S = 0.15
 _UNSEEN = (
     "the hooks did not load in the script's process (not Python 3.11 or newer, or started "
     "with -I, -E or -S, or it replaced PYTHONPATH): its time is unattributed; start it as: "
@@ -116,7 +117,8 @@ class Books:
         began, loop_before, beside_before = self._window_began
         loop, beside = fold.loop_ns(now)
         loop, beside = loop - loop_before, beside - beside_before
-        if loop > 0:
+        # A window that reaches past the training's end looked at something else.
+        if loop > 0 and now - fold.last_useful < _QUIET_S * _NS + 3 * fold.step_ns:
             # Looks during a validation cannot be told from the loop's: shared out by time.
             python_looks = window.python_looks * loop / (loop + beside)
             fold.look(python_looks, window.looks * loop / (now - began))
@@ -160,11 +162,11 @@ class Books:
                 usd=usd,
             )
         window = self._window
-        window.append((now, fold.samples or 0, fold.fetch_ns, fold.steps.total()))
+        window.append((now, fold.samples or 0, fold.fetch_ns, fold.training_ns))
         while len(window) > 1 and now - window[0][0] > _WINDOW_S * _NS:
             window.popleft()
-        began, samples, fetch_ns, _ = window[0]
-        passed = now - began
+        _, samples, fetch_ns, training_ns = window[0]
+        passed = fold.training_ns - training_ns  # a validation is no slow training
         known = passed > _NS
         rate = ((fold.samples or 0) - samples) / passed * _NS if known and fold.samples else None
         fraction = eta_s = None
@@ -241,6 +243,9 @@ class Books:
         steps = totals.steps if totals is not None else None
         samples = totals.samples if totals is not None else None
         training_s = totals.training_ns / _NS if totals is not None else 0.0
+        enough = bool(steps and steps >= FEW_STEPS and training_s > 0)
+        if steps and not enough and final:
+            notes.append(f"{steps} steps are too few for rates or a cost per step")
         made = replace(
             run,
             framework=framework,
@@ -248,7 +253,7 @@ class Books:
             wall_s=wall_s,
             steps=steps,
             samples=samples,
-            samples_per_s=samples / training_s if samples and training_s > 0 else None,
+            samples_per_s=samples / training_s if samples and enough else None,
             epochs=totals.epochs if totals is not None else None,
             cost_usd=None if run.price is None else run.price.usd_per_hour * wall_s / 3600,
             bill=lines(attribution, device_count=run.device_count, price=run.price),

@@ -4,14 +4,15 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from thrifty.analyze import Fold, attribute, lines, summarise
+from thrifty.analyze import Attribution, Fold, attribute, lines, summarise
 from thrifty.ledger import Ledger
 from thrifty.observe import RunReader
-from thrifty.records import Run
+from thrifty.records import Cause, Run
 
 __all__ = ["recover"]
 
 _NS = 1_000_000_000
+_SAME_S = 0.05
 
 
 def recover(folder: Path) -> Run | None:
@@ -31,9 +32,33 @@ def recover(folder: Path) -> Run | None:
         start_ns, records = int(start["start_ns"]), Path(start["records"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
+    lived_ns = _last_sample_ns(folder)
+    if run.bill:
+        return _extended(run, lived_ns)
+    return _folded(run, records, start_ns, lived_ns)
+
+
+def _extended(run: Run, lived_ns: int) -> Run | None:
+    """Add to a bill that was kept while the run went on what came after it, as unattributed."""
+    later_s = lived_ns / _NS - run.wall_s
+    if later_s < _SAME_S:
+        return None
+    ns: dict[Cause, int] = {
+        line.cause: round(line.seconds / max(1, run.device_count) * _NS) for line in run.bill
+    }
+    ns["unattributed"] += round(later_s * _NS)
+    notes = (
+        f"the launcher was killed: the last {later_s:.1f} s that it saw were not booked",
+        *run.notes,
+    )
+    return _with_bill(run, Attribution(ns=ns, notes=notes), wall_s=run.wall_s + later_s)
+
+
+def _folded(run: Run, records: Path, start_ns: int, lived_ns: int) -> Run | None:
+    """Make a bill from records that nobody has folded yet."""
     reader = RunReader(records, keep=True)
     best: Fold | None = None
-    last_ns = start_ns
+    last_ns = start_ns + lived_ns
     for shard in reader.discover():
         fold = Fold(start_ns)
         while moments := reader.shards[shard].read():
@@ -47,21 +72,32 @@ def recover(folder: Path) -> Run | None:
     totals = best.totals(last_ns, cut_short=True)
     wall_ns = last_ns - start_ns
     attribution = attribute(totals, wall_ns=wall_ns, has_devices=run.device_count > 0)
+    notes = (
+        *run.notes,
+        *attribution.notes,
+        "the launcher was killed: the bill ends at the last moment that it saw",
+    )
+    run = replace(run, steps=totals.steps, samples=totals.samples, epochs=totals.epochs)
+    return _with_bill(run, replace(attribution, notes=notes), wall_s=wall_ns / _NS)
+
+
+def _with_bill(run: Run, attribution: Attribution, *, wall_s: float) -> Run:
     price = run.price
-    wall_s = wall_ns / _NS
     run = replace(
         run,
         status="incomplete",
         wall_s=wall_s,
-        steps=totals.steps,
-        samples=totals.samples,
-        epochs=totals.epochs,
         cost_usd=None if price is None else price.usd_per_hour * wall_s / 3600,
         bill=lines(attribution, device_count=run.device_count, price=price),
-        notes=(
-            *run.notes,
-            *attribution.notes,
-            "the launcher was killed: the bill ends at the last moment that was recorded",
-        ),
+        notes=attribution.notes,
     )
     return replace(run, summary=summarise(run))
+
+
+def _last_sample_ns(folder: Path) -> int:
+    """Tell until when the launcher lived, from its last system sample."""
+    try:
+        lines = (folder / "samples.jsonl").read_text(encoding="utf-8").splitlines()
+        return int(json.loads(lines[-1])["t_s"] * _NS)
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        return 0

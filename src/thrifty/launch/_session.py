@@ -119,6 +119,8 @@ def run_target(target: Target, options: RunOptions, *, keep_blocked: bool = Fals
 
         price = resolve_price(price=options.price, machine=options.machine, spot=options.spot)
     started = _start(target, price)
+    if keep_blocked:  # the command's own process, without threads
+        started.desk.call_witness()
     from thrifty.launch._watch import watch  # now that the script is on its way
 
     try:
@@ -144,7 +146,7 @@ def _start(target: Target, price: Price | None) -> Started:
     now_s = time.time()  # noqa: TID251 (a date, not a duration)
     day = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now_s))
     run_id = f"{day}-{os.urandom(4).hex()}"
-    records = _records_folder(run_id)
+    records = _records_folder(run_id) if target.observable else None
     desk = SignalDesk()
     command = target.command
     environment = script_environment(os.environ, records)

@@ -2,11 +2,13 @@
 
 The launcher shares the script's process group, so what a terminal sends (Ctrl-C, hang-up)
 reaches both, and is not passed on. What somebody sends to the launcher's process alone is
-passed on. Signals stay blocked here and are taken one at a time, so nothing interrupts the
-books.
+passed on. What somebody sends to the whole group looks the same from here; a witness, a
+process of ours in the same group that does nothing but wait for signals, tells the two apart.
+Signals stay blocked here and are taken one at a time, so nothing interrupts the books.
 """
 
 import os
+import select
 import signal
 
 __all__ = ["SignalDesk", "die_by"]
@@ -25,6 +27,7 @@ _WATCHED = tuple(
     )
     if hasattr(signal, name)
 )
+_WITNESS_S = 0.05
 _FROM_KERNEL = 0x80  # si_code SI_KERNEL: a terminal's own
 
 
@@ -40,6 +43,41 @@ class SignalDesk:
         self._wait_for = (set(_WATCHED) - self.ignored) | {signal.SIGCHLD}
         self.script_mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._wait_for)
         """What the script must start with."""
+        self._hears = self._lives = -1
+
+    def call_witness(self) -> None:
+        """Start the witness; without one, a signal to the group reaches the script twice."""
+        if not hasattr(signal, "sigtimedwait"):
+            return
+        try:
+            hears, tells = os.pipe()
+            self._lives, end = os.pipe()
+            process_id = os.fork()
+        except OSError:
+            return
+        if process_id:
+            os.close(tells)
+            os.close(self._lives)
+            self._lives = end  # closed by our end, whatever it is: the witness ends then
+            self._hears = hears
+            return
+        os.close(end)
+        wait_for = {int(s) for s in self._wait_for if s not in {signal.SIGCHLD, signal.SIGWINCH}}
+        _be_the_witness(wait_for, tells, self._lives)
+
+    def _went_to_all(self, number: int) -> bool:
+        """Tell whether the witness got the same signal."""
+        if self._hears < 0:
+            return False
+        while select.select([self._hears], [], [], _WITNESS_S)[0]:
+            heard = os.read(self._hears, 1)
+            if not heard:  # it was killed
+                os.close(self._hears)
+                self._hears = -1
+                return False
+            if heard[0] == number:
+                return True
+        return False
 
     def close(self) -> None:
         """Let signals through again as before; what came meanwhile concerned the script."""
@@ -67,7 +105,8 @@ class SignalDesk:
         if number in {signal.SIGCHLD, signal.SIGWINCH}:
             return number
         self.taken.add(number)
-        if info.si_code != _FROM_KERNEL and info.si_pid != script_id:
+        from_terminal = info.si_code == _FROM_KERNEL
+        if not self._went_to_all(number) and not from_terminal and info.si_pid != script_id:
             _send(script_id, number)
         return number
 
@@ -84,6 +123,24 @@ class SignalDesk:
                     _send(script_id, number)
             return number
         return 0
+
+
+def _be_the_witness(wait_for: set[int], tells: int, lives: int) -> None:
+    """Report each signal by its number until the launcher is gone; never returns."""
+    try:
+        # Nobody may wait for our copy of a pipe to be closed.
+        kept = sorted((tells, lives))
+        os.closerange(0, kept[0])
+        os.closerange(kept[0] + 1, kept[1])
+        os.closerange(kept[1] + 1, 4096)
+        while True:
+            info = signal.sigtimedwait(wait_for, 1.0)
+            if info is not None:
+                os.write(tells, bytes([info.si_signo]))
+            elif select.select([lives], [], [], 0)[0]:
+                break
+    finally:
+        os._exit(0)
 
 
 def _send(process_id: int, number: int) -> None:

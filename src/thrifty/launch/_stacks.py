@@ -17,10 +17,15 @@ from shutil import which
 
 __all__ = ["StackWatch", "Window"]
 
-_WINDOWS = ((1, 100, 1.0), (2, 50, 4.0), (3, 50, 10.0), (3, 50, 20.0))
-"""(seconds, looks per second, pause before the next); the last one repeats."""
+_WINDOWS = (
+    *((1, 100, 0.0), (2, 100, 0.0), (3, 100, 0.5), (3, 100, 1.0), (3, 100, 2.0)),
+    *((3, 100, 4.0), (3, 100, 8.0), (3, 100, 15.0)),
+)
+"""(seconds, looks per second, pause before the next); the last one repeats. A short run needs
+many looks soon; a long one has time."""
 
 _FRAMEWORKS = ("torch/", "torchvision/", "lightning/", "pytorch_lightning/", "ignite/", "keras/")
+_OURS = "thrifty/"
 _LOADER = "torch/utils/data/"
 _CLOSING_S = 0.1
 _FAILURES = 2
@@ -154,13 +159,18 @@ def _count_python(text: str) -> int:
         5
         >>> _count_python("main (train.py:3);relu (torch/nn/functional.py:1) 2")
         0
+        >>> _count_python(" 52")
+        0
     """
     found = 0
     for line in text.splitlines():
         stack, _, count = line.rpartition(" ")
         frames = stack.split(";")
         files = [frame.rpartition(" (")[2] for frame in frames]
-        if not count.isdigit() or any(file.startswith(_LOADER) for file in files):
+        # An interpreter that is being torn down holds its lock without a frame.
+        if not count.isdigit() or not files[-1]:
+            continue
+        if any(file.startswith((_LOADER, _OURS)) for file in files):
             continue
         if not files[-1].startswith(_FRAMEWORKS):
             found += int(count)

@@ -26,8 +26,9 @@ class Target:
     command: tuple[str, ...]
     """What is started; the first is looked up in PATH when it is no path."""
 
-    is_python: bool
-    """Started by this interpreter, so the hooks are expected to load."""
+    observable: bool = True
+    """False for an interpreter told to read PYTHONPATH but no sitecustomize (-S): our folder
+    would stay in its sys.path."""
 
 
 def parse_target(words: Sequence[str]) -> Target:
@@ -49,7 +50,7 @@ def parse_target(words: Sequence[str]) -> Target:
         if not rest:
             problem = "nothing to run after --: expected a command"
             raise UsageError(problem, fix="thrifty run -- bash train.sh")
-        return Target(script=rest[0], argv=rest[1:], command=rest, is_python=False)
+        return Target(script=rest[0], argv=rest[1:], command=rest, observable=not _skips_site(rest))
     if first == "-m" or (first.startswith("-m") and not first.startswith("--")):
         module, rest = (first[2:], rest) if first != "-m" else (rest[0] if rest else "", rest[1:])
         if not module:
@@ -59,9 +60,27 @@ def parse_target(words: Sequence[str]) -> Target:
             script=f"-m {module}",
             argv=rest,
             command=(sys.executable, "-m", module, *rest),
-            is_python=True,
         )
-    return Target(script=first, argv=rest, command=(sys.executable, first, *rest), is_python=True)
+    return Target(script=first, argv=rest, command=(sys.executable, first, *rest))
+
+
+def _skips_site(command: Sequence[str]) -> bool:
+    """Tell whether a command is a Python with -S.
+
+    Example:
+        >>> _skips_site(["python3", "-uS", "train.py"])
+        True
+        >>> _skips_site(["python3", "train.py", "-S"])
+        False
+    """
+    if not os.path.basename(command[0]).startswith("python"):  # noqa: PTH119 (a word, no path)
+        return False
+    for word in command[1:]:
+        if not word.startswith("-") or word.startswith(("--", "-c", "-m")):
+            return False
+        if "S" in word and not word.startswith(("-W", "-X")):
+            return True
+    return False
 
 
 def script_environment(environ: Mapping[str, str], records: Path | None) -> dict[str, str]:

@@ -36,7 +36,7 @@ __all__ = ["watch"]
 
 _TICK_S = 0.1
 _SAMPLE_TICKS = 10
-_KEEP_TICKS = 100
+_KEEP_TICKS = (8, 30)
 _LIVE_TICKS = 5
 _SAMPLE_LINES = 36_000
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
@@ -54,7 +54,12 @@ def watch(target: Target, options: RunOptions, started: Started) -> Run:
         The run's record, as kept and shown.
     """
     notes: list[str] = []
-    if started.records is None:
+    if not target.observable:
+        notes.append(
+            "an interpreter started with -S is not observed: all time is unattributed; "
+            "fix: start it without -S"
+        )
+    elif started.records is None:
         notes.append(
             "nothing could be recorded, no folder has room for it: all time is unattributed; "
             "fix: free disk space, or set TMPDIR to a folder that can be written"
@@ -174,7 +179,9 @@ class _Session:
         try:
             with (self._folder.path / "start.json").open("w", encoding="utf-8") as stream:
                 json.dump({"start_ns": start_ns, "records": str(self._started.records)}, stream)
-            self._samples = (self._folder.path / "samples.jsonl").open("w", encoding="utf-8")
+            self._samples = (self._folder.path / "samples.jsonl").open(
+                "w", encoding="utf-8", buffering=1
+            )
         except OSError:
             self._samples = None
 
@@ -232,7 +239,8 @@ class _Session:
             self._write_sample()
         if self._live is not None and ticks % _LIVE_TICKS == _LIVE_TICKS - 1:
             self._live.update(books.progress())
-        if ticks % _KEEP_TICKS == _KEEP_TICKS // 5 and self._folder is not None:
+        first, every = _KEEP_TICKS
+        if ticks % every == first and self._folder is not None:
             try:
                 self._folder.renew()
                 self._folder.update(books.provisional())

@@ -17,6 +17,7 @@ __all__ = [
     "DEVICE_FETCH",
     "DEVICE_LOOP",
     "EVAL",
+    "EXIT",
     "FETCH_END",
     "FETCH_START",
     "FLAG_FIRST",
@@ -74,6 +75,7 @@ LOG_END = 17
 NOTE = 18  # value: index of a line in the notes file
 DEVICE_LOOP = 20  # the device's own time between two boundaries; value: ns
 DEVICE_FETCH = 21  # ... of which the first began a fetch
+EXIT = 22  # the script has ended, the interpreter has not
 LOST = 19  # recording ends here; value: errno
 
 FLAG_GRAD = 1

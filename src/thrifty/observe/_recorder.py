@@ -8,8 +8,11 @@ A process that is not the run's main one keeps its records in memory until it tr
 This file runs inside the user's script: standard library only.
 """
 
+import fcntl
 import mmap
 import os
+import resource
+import sys
 import time
 from _thread import get_ident, get_native_id
 
@@ -26,7 +29,7 @@ _LAST_PLACE = (SEGMENT_BYTES // RECORD_BYTES - 1) * RECORD_BYTES
 
 _OPEN_LIMIT = 4
 _THREAD_LIMIT = 256
-_HIGH_FD = 500
+_HIGH_FD = 200
 """Our one open file must not shift the numbers that the script's own files get."""
 
 
@@ -69,13 +72,8 @@ class Recorder:
             low = os.open(f"/proc/self/task/{thread_id}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return -1
-        import fcntl
-        import resource
-
-        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        floor = _HIGH_FD if limit == resource.RLIM_INFINITY else min(_HIGH_FD, limit - 8)
         try:
-            return fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, max(3, floor))
+            return fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _floor())
         except OSError:
             return -1
         finally:
@@ -131,7 +129,7 @@ class Recorder:
                     os.posix_fallocate(fd, 0, SEGMENT_BYTES)
                 else:
                     os.ftruncate(fd, SEGMENT_BYTES)
-                buffer = mmap.mmap(fd, SEGMENT_BYTES)
+                buffer = _map_high(fd)
             finally:
                 os.close(fd)
         except (OSError, ValueError) as error:
@@ -233,3 +231,33 @@ class Recorder:
             self.mark(NOTE, error.errno or 0)
             return
         self.mark(NOTE, 0)
+
+
+def _floor() -> int:
+    """Tell from which number on our files may have theirs."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _HIGH_FD if limit == resource.RLIM_INFINITY else max(3, min(_HIGH_FD, limit - 8))
+
+
+def _map_high(fd: int) -> mmap.mmap:
+    """Map a segment; no file number that the script would get stays taken.
+
+    Raises:
+        OSError: No file number or no memory is left.
+    """
+    if sys.version_info >= (3, 13):
+        return mmap.mmap(fd, SEGMENT_BYTES, trackfd=False)
+    # The mapping keeps a copy of the number, and always the lowest that is free: take all the
+    # low ones for a moment. With standard streams closed it would be one of theirs.
+    floor = _floor()
+    taken: list[int] = []
+    try:
+        while True:
+            copy = os.dup(fd)
+            if copy >= floor:
+                os.close(copy)
+                return mmap.mmap(fd, SEGMENT_BYTES)
+            taken.append(copy)
+    finally:
+        for copy in taken:
+            os.close(copy)

@@ -11,10 +11,11 @@ from thrifty.records._errors import (
 )
 from thrifty.records._price import Price, PriceKind
 from thrifty.records._progress import Progress, ProgressPhase
-from thrifty.records._run import SCHEMA_VERSION, Run, RunStatus, SystemUse
+from thrifty.records._run import FEW_STEPS, SCHEMA_VERSION, Run, RunStatus, SystemUse
 
 __all__ = [
     "CAUSES",
+    "FEW_STEPS",
     "SCHEMA_VERSION",
     "BillLine",
     "Cause",

@@ -5,7 +5,7 @@ from typing import Literal
 
 __all__ = ["Progress", "ProgressPhase"]
 
-ProgressPhase = Literal["startup", "training", "validation", "checkpoint", "compile"]
+ProgressPhase = Literal["startup", "training", "validation", "checkpoint", "compile", "shutdown"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

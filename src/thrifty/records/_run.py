@@ -8,7 +8,10 @@ from typing import Any, Literal, cast
 from thrifty.records._bill import BillLine
 from thrifty.records._price import Price
 
-__all__ = ["SCHEMA_VERSION", "Run", "RunStatus", "SystemUse"]
+__all__ = ["FEW_STEPS", "SCHEMA_VERSION", "Run", "RunStatus", "SystemUse"]
+
+FEW_STEPS = 10
+"""Below so many steps no rate is told: one slow step would be most of it."""
 
 SCHEMA_VERSION = "1"
 """Changes when a field's meaning changes; new fields alone do not change it."""
@@ -105,7 +108,8 @@ class Run:
     """Rows trained on, as fetched from the data loader; None when they could not be seen."""
 
     samples_per_s: float | None
-    """Samples per second of the training loop: from its start to its last step, all causes."""
+    """Samples per second of the training loop: from its start to its last step, all causes
+    but compile; None below ten steps."""
 
     epochs: int | None
     """Complete passes over the training loader; None when no loader was seen."""

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, tzinfo
 
-from thrifty.records import Price, Run
+from thrifty.records import FEW_STEPS, Price, Run
 from thrifty.report._causes import bill_table
 from thrifty.report._format import (
     UNKNOWN,
@@ -231,7 +231,7 @@ def _training(page: _Page, run: Run) -> None:
     costs: list[str] = []
     if run.epochs:
         costs.append(f"{_per(loop.divided_by(run.epochs))} per epoch")
-    if run.steps:
+    if run.steps and run.steps >= FEW_STEPS:
         costs.append(f"{_per(loop.divided_by(run.steps / 1_000))} per 1,000 steps")
     if costs and run.bill:
         page.fact("loop cost", *costs)

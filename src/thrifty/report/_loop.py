@@ -6,13 +6,13 @@ from thrifty.records import BillLine, Run
 
 __all__ = ["LoopCost", "largest_loss", "loop_cost"]
 
-_OUTSIDE_THE_LOOP = ("startup", "shutdown")
+_OUTSIDE_THE_LOOP = ("startup", "shutdown", "compile")
 _NOT_A_LOSS = ("compute", "unattributed")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoopCost:
-    """The training loop: every cause of the bill but startup and shutdown."""
+    """The training loop: every cause of the bill but startup, shutdown and compile."""
 
     wall_s: float
     """Wall seconds: the loop's device-seconds divided by the number of devices."""
@@ -27,9 +27,10 @@ class LoopCost:
 
 
 def loop_cost(run: Run) -> LoopCost:
-    """Sum what the training loop took: everything but startup and shutdown.
+    """Sum what the training loop took: everything but startup, shutdown and compile.
 
-    Validation, checkpoints and what is unattributed count: they come again with every epoch.
+    Those a longer run pays once as well. Validation, checkpoints and what is unattributed
+    count: they come again with every epoch.
     """
     lines = [line for line in run.bill if line.cause not in _OUTSIDE_THE_LOOP]
     known = [line.usd for line in lines if line.usd is not None]

@@ -18,6 +18,7 @@ def _attach(folder):
         return
     root = os.path.dirname(os.path.dirname(folder))
     names = ("thrifty", "thrifty.observe", "thrifty.adapters")
+    before = set(sys.modules)
     kept = dict((name, sys.modules.get(name)) for name in names)
     module = type(sys)
     try:
@@ -36,8 +37,10 @@ def _attach(folder):
         except OSError:
             pass
     finally:
-        for name in [n for n in sys.modules if n == "thrifty" or n.startswith("thrifty.")]:
-            del sys.modules[name]
+        # Ours, and what ours imported: a script may have a resource.py beside it.
+        for name in set(sys.modules) - before:
+            if name not in sys.builtin_module_names:
+                del sys.modules[name]
         for name in names:
             if kept[name] is not None:
                 sys.modules[name] = kept[name]
