@@ -86,7 +86,8 @@ def test_the_sample_counts_the_whole_tree(start):
     parent = start(
         "import subprocess, sys, time\n"
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
-        "time.sleep(0.2); print('ready', flush=True)\n"
+        "while time.process_time() < 0.1: pass\n"
+        "print('ready', flush=True)\n"
         "try: time.sleep(60)\n"
         "finally: child.kill()\n"
     )
