@@ -21,6 +21,9 @@ def load(path: Path) -> ModuleType:
 
 trials = load(Path(__file__).with_name("trials.py"))
 POINTS = 0.02
+SAMPLED_POINTS = 0.06
+"""Python's own time is told by some 400 looks in a run of five seconds: two standard errors of
+such a share. bench/ground_truth/sweep.py shows that it is without bias."""
 SHARE = 0.3
 
 
@@ -49,7 +52,8 @@ def test_a_known_loss_is_billed_to_its_cause(tmp_path: Path, control: Any, kind:
     assert_counts_and_clock(trial)
     assert trial.injected_fraction > SHARE / 2
     found = trial.excess_fraction(control)
-    assert abs(found - trial.injected_fraction) < POINTS, (found, trial.injected_fraction)
+    points = SAMPLED_POINTS if kind == "step_cpu" else POINTS
+    assert abs(found - trial.injected_fraction) < points, (found, trial.injected_fraction)
     cause = trials.CAUSE_OF[kind]
     if cause != "validation":
         assert trial.billed_s("validation") == 0

@@ -34,8 +34,8 @@ def test_python_that_spins_is_met_by_most_looks(tmp_path, spinning):
     window = window_of(watch, spinning)
     if window is None:
         pytest.skip("this system forbids one process to look into another")
-    assert window.looks == 100
-    assert window.python_looks > 60
+    assert window.looks == 200
+    assert window.python_looks > 120
     assert list(tmp_path.iterdir()) == []
 
 

@@ -18,7 +18,7 @@ from shutil import which
 __all__ = ["StackWatch", "Window"]
 
 _WINDOWS = (
-    *((1, 100, 0.0), (2, 100, 0.0), (3, 100, 0.5), (3, 100, 1.0), (3, 100, 2.0)),
+    *((1, 200, 0.0), (1, 200, 0.0), (2, 200, 0.0), (3, 100, 1.0), (3, 100, 2.0)),
     *((3, 100, 4.0), (3, 100, 8.0), (3, 100, 15.0)),
 )
 """(seconds, looks per second, pause before the next); the last one repeats. A short run needs
