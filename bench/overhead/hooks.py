@@ -217,7 +217,11 @@ def show_inside(found: dict[str, Any]) -> dict[str, Any]:
         for arm in ("bare", "again", "hooked")
     }
     looks = {f"alone: {name}": place for name, place in places.items()}
-    looks |= {"alone: all of a step": total, "in the loop": found["loop"]}
+    looks["alone: all of a step"] = total
+    loop = found["loop"]
+    for place in places:
+        looks[f"in the loop: {place}"] = loop | {"hooked": loop[place]}
+    looks["in the loop: all of a step"] = loop
     for name, arms in looks.items():
         added = paired(arms["hooked"], arms["bare"], arms["again"])
         same = paired(arms["again"], arms["bare"])
@@ -240,7 +244,7 @@ def main() -> int:
     args = parser.parse_args()
     rivals = args.rivals and args.rivals.absolute()
     rounds, blocks, steps = (2, 3, 200) if args.quick else (args.rounds, 12, 400)
-    one = show_inside(inside(*((8, 500, 100) if args.quick else (60, 2000, 200))))
+    one = show_inside(inside(*((20, 500, 100) if args.quick else (150, 1000, 100))))
     print()
     arms, absent = arms_at(rivals)
     whole = end_to_end(arms, rounds, blocks, steps)
