@@ -5,14 +5,15 @@ import importlib
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from thrifty.launch._recover import recover
-    from thrifty.launch._session import RunOptions, run_target
+    from thrifty.launch._session import run_target
     from thrifty.launch._signals import die_by
+    from thrifty.launch._start import RunOptions
     from thrifty.launch._target import Target, parse_target
 
 __all__ = ["RunOptions", "Target", "die_by", "parse_target", "recover", "run_target"]
 
 _HOMES = {
-    "RunOptions": "_session",
+    "RunOptions": "_start",
     "Target": "_target",
     "die_by": "_signals",
     "parse_target": "_target",

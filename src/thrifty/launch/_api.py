@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from thrifty.launch._session import RunOptions, run_target
+from thrifty.launch._session import run_target
+from thrifty.launch._start import RunOptions
 from thrifty.launch._target import parse_target
 from thrifty.records import Run
 

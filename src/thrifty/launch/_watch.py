@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TextIO
 
 from thrifty.launch._books import Books, Ending, sample_row
-from thrifty.launch._session import RunOptions, Started
 from thrifty.launch._signals import SignalDesk
+from thrifty.launch._start import RunOptions, Started
 from thrifty.launch._target import Target
 from thrifty.ledger import Ledger, RunFolder
 from thrifty.machines import (
