@@ -2,7 +2,7 @@
 
     python bench/run_all.py [--quick] [--out DIR] [--rivals DIR] [--only NAME ...]
 
-Leave the machine alone meanwhile: it takes about an hour, and only CPU times and ratios
+Leave the machine alone meanwhile: it takes under an hour, and only CPU times and ratios
 survive a neighbour. Figures are printed; ``--out`` keeps them as JSON too, and nothing else is
 written. ``--rivals`` is the folder of ``overhead/hooks.py``. ``--quick`` tries each script in a
 few minutes and gives no results. Exit status 1 when a goal is missed or a script fails.

@@ -8,7 +8,7 @@ bill printed on a terminal; and after a script that never trains, twice (A/A).
 
 Memory: the launcher's peak resident memory and the records' peak size on disk after 100,000,
 1,000,000 and 10,000,000 synthetic steps at a set pace; neither may grow with the steps. The
-default pace is about four times that of the real steps above, the fastest that PyTorch takes.
+default pace is about twice that of the real steps above, the fastest that PyTorch takes.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """CPU time that the launcher's side takes while a script trains, as a share of one core.
 
-    python bench/overhead/samples.py [--seconds 25] [--repeats 3] [--json FILE] [--quick]
+    python bench/overhead/samples.py [--seconds 30] [--repeats 3] [--json FILE] [--quick]
 
 Three looks:
   system samples   ``ProcessTree`` by itself at its true pace: ten looks at the threads and one
@@ -275,7 +275,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seconds", type=float, default=25, help="of each look")
+    parser.add_argument("--seconds", type=float, default=30, help="of each look")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--quick", action="store_true", help="few and short: tries the script")
