@@ -23,8 +23,6 @@ def steps(recorder: Recorder, count: int) -> None:
         mark_cpu(ev.FETCH_START, 0, grad)
         mark_cpu(ev.FETCH_END, 32, grad)
         mark(ev.BACKWARD_START)
-        mark(ev.BACKWARD_END)
-        mark(ev.STEP_START, 0)
         mark(ev.STEP_END, 0)
 
 

@@ -56,11 +56,9 @@ class Script:
     def backward(self, ms=0):
         self.mark(ev.BACKWARD_START, full=True)
         self.work(ms)
-        self.mark(ev.BACKWARD_END)
         return self
 
     def step(self, optimizer=0, *, thread=None):
-        self.mark(ev.STEP_START, optimizer, thread=thread)
         self.mark(ev.STEP_END, optimizer, thread=thread)
         return self
 

@@ -206,7 +206,6 @@ def test_optimizers_that_step_on_the_device_thread_inside_backward_are_counted(s
         for optimizer in range(10):
             script.step(optimizer, thread=33)
         script.work(5)
-        script.mark(ev.BACKWARD_END)
     assert script.totals().steps == 4
 
 
@@ -348,3 +347,32 @@ def test_compiling_within_the_loop_does_not_slow_the_rate(script):
     script.loader().train_step(fetch_ms=0, work_ms=10)
     script.span(ev.COMPILE_START, ev.COMPILE_END, 900).train_step(fetch_ms=0, work_ms=10)
     assert script.totals().training_ns // MS == 20
+
+
+def light_fetch(script, ms):
+    script.mark(ev.FETCH_START, 0, ev.FLAG_GRAD)
+    script.work(ms)
+    script.mark(ev.FETCH_END, 32, ev.FLAG_GRAD)
+    return script
+
+
+def test_short_fetches_without_a_look_at_the_clock_leave_the_loops_sleep_whole(script):
+    script.loader().train_step()
+    for _ in range(20):
+        light_fetch(script, 1).work(3).sleep(6).backward().step()
+    script.fetch(0, last=True)
+    totals = script.totals()
+    idle = totals.loop_ns - totals.loop_cpu_ns
+    assert (totals.fetch_ns // MS, idle // MS) == (22, 120)
+
+
+def test_a_fetch_that_turns_out_long_does_not_take_the_loops_cpu_time(script):
+    script.loader().train_step()
+    for _ in range(5):
+        light_fetch(script, 1).work(30).backward().step()
+    script.mark(ev.FETCH_START, 0, ev.FLAG_GRAD)
+    script.sleep(10)
+    script.mark(ev.FETCH_END, 32, ev.FLAG_GRAD, full=True)
+    script.work(5).backward().step().fetch(0, last=True)
+    totals = script.totals()
+    assert (totals.loop_ns // MS, totals.loop_cpu_ns // MS) == (165, 165)

@@ -16,7 +16,6 @@ import time
 
 from thrifty.adapters._device_clock import DeviceClock
 from thrifty.observe._events import (
-    BACKWARD_END,
     BACKWARD_START,
     COMPILE_END,
     COMPILE_START,
@@ -24,7 +23,6 @@ from thrifty.observe._events import (
     DEVICE_LOOP,
     EVAL,
     FETCH_END,
-    FETCH_START,
     FLAG_GRAD,
     FLAG_LAST,
     IMPORTED,
@@ -33,8 +31,6 @@ from thrifty.observe._events import (
     LOG_START,
     SAVE_END,
     SAVE_START,
-    STEP_END,
-    STEP_START,
     TRAIN,
 )
 
@@ -99,7 +95,6 @@ class _Hooks:
         self._flipping = False
         self._saving = False
         self._seen_backward = False
-        self._seen_loader = False
         self._clock: DeviceClock | None = None
 
     def _span(self, function: Any, start: int, end: int) -> Any:
@@ -182,8 +177,6 @@ class _Hooks:
                 if error.__traceback__ is not None:
                     error.__traceback__ = error.__traceback__.tb_next
                 raise
-            finally:
-                recorder.mark(BACKWARD_END)
 
         module.backward = _not_compiled(observed)
 
@@ -202,17 +195,11 @@ class _Hooks:
             serials[id(optimizer)] = (weakref.ref(optimizer), serial)
             return serial
 
-        def before(optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        def after(optimizer: Any, _args: Any, _kwargs: Any) -> None:
             if not recorder.committed:
                 recorder.commit()
-            recorder.mark(STEP_START, serial_of(optimizer))
+            recorder.mark_step(serial_of(optimizer))
 
-        def after(optimizer: Any, _args: Any, _kwargs: Any) -> None:
-            # Without a loader nothing else tells the CPU time of the loop.
-            mark = recorder.mark if self._seen_loader else recorder.mark_cpu
-            mark(STEP_END, serial_of(optimizer))
-
-        module.register_optimizer_step_pre_hook(before)
         module.register_optimizer_step_post_hook(after)
         add_param_group = module.Optimizer.add_param_group
 
@@ -243,7 +230,7 @@ class _Hooks:
         @functools.wraps(fetch)
         def observed(loader_iterator: Any) -> Any:
             grad = FLAG_GRAD if grad_enabled is None or grad_enabled() else 0
-            recorder.mark_cpu(FETCH_START, 0, grad)
+            recorder.mark_fetch_start(grad)
             clock = self._clock
             if clock is not None:
                 clock.boundary(DEVICE_FETCH)
@@ -257,7 +244,7 @@ class _Hooks:
                 if error.__traceback__ is not None:
                     error.__traceback__ = error.__traceback__.tb_next
                 raise
-            recorder.mark_cpu(FETCH_END, _rows(data, tensor), grad)
+            recorder.mark_fetch_end(_rows(data, tensor), grad)
             if clock is not None:
                 clock.boundary(DEVICE_LOOP)
             return data
@@ -267,7 +254,6 @@ class _Hooks:
 
         @functools.wraps(make)
         def observed_iter(loader: Any) -> Any:
-            self._seen_loader = True
             grad = FLAG_GRAD if grad_enabled is None or grad_enabled() else 0
             recorder.mark_cpu(LOADER, _batches(loader, module), grad)
             try:

@@ -275,12 +275,22 @@ class Fold:
     def _spend(self, t: int, cpu: int, queue: int) -> None:
         """Book the time since the last moment under what was going on."""
         account = self._account()
-        account.wall += t - self._last
+        passed = t - self._last
+        account.wall += passed
         self._last = t
         if cpu < 0:
+            if self._activity == _FETCH and self._last_cpu >= 0:
+                # Too short to be worth a look: it was on its core.
+                account.cpu += passed
+                self._last_cpu += passed
             return
         if self._last_cpu >= 0:
-            account.cpu += cpu - self._last_cpu
+            used = cpu - self._last_cpu
+            if self._activity == _FETCH and used > passed:
+                # The loop before a fetch that turned out long was not looked at.
+                self._loop.cpu += used - passed
+                used = passed
+            account.cpu += used
             if queue >= 0 and self._last_queue >= 0:
                 self._queue_known = True
                 account.queue += queue - self._last_queue

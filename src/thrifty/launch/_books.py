@@ -18,6 +18,7 @@ __all__ = ["Books", "Ending", "sample_row"]
 
 _NS = 1_000_000_000
 _WINDOW_S = 10.0
+_FOLD_NS = 50_000_000
 _FEW_STEPS = 20
 _QUIET_S = 0.15
 _UNSEEN = (
@@ -86,11 +87,11 @@ class Books:
         for shard in reader.discover():
             self._folds[shard] = Fold(self.start_ns)
         for shard, fold in self._folds.items():
-            moments = reader.shards[shard].read()
-            fold.feed(moments)
-            while everything and moments:
-                moments = reader.shards[shard].read()
+            until = time.perf_counter_ns() + _FOLD_NS
+            while moments := reader.shards[shard].read():
                 fold.feed(moments)
+                if not everything and time.perf_counter_ns() > until:
+                    break  # the rest next time: looks and the live line are due
 
     def tick(self) -> None:
         """Look at the training process's threads."""

@@ -5,7 +5,11 @@ from pathlib import Path
 
 from thrifty.launch._start import RunOptions, start
 from thrifty.launch._target import Target
-from thrifty.records import Run, UsageError
+from thrifty.records import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from thrifty.records import Run
 
 __all__ = ["check_json_path", "run_target"]
 
@@ -27,7 +31,7 @@ def check_json_path(path: Path) -> None:
         raise UsageError(problem, fix=f"mkdir -p {path.parent}")
 
 
-def run_target(target: Target, options: RunOptions, *, keep_blocked: bool = False) -> Run:
+def run_target(target: Target, options: RunOptions, *, keep_blocked: bool = False) -> "Run":
     """Run a script under observation.
 
     Args:

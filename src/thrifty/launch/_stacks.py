@@ -19,7 +19,7 @@ __all__ = ["StackWatch", "Window"]
 
 _WINDOWS = (
     *((1, 200, 0.0), (1, 200, 0.0), (2, 200, 0.0), (3, 100, 1.0), (3, 100, 2.0)),
-    *((3, 100, 4.0), (3, 100, 8.0), (3, 100, 15.0)),
+    *((3, 100, 4.0), (3, 100, 8.0), (3, 50, 15.0)),
 )
 """(seconds, looks per second, pause before the next); the last one repeats. A short run needs
 many looks soon; a long one has time."""

@@ -10,15 +10,14 @@ import os
 import signal
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from thrifty.launch._signals import SignalDesk
 from thrifty.launch._target import Target, script_environment
-from thrifty.records import Price
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from thrifty.records import Price
     from thrifty.report import LiveMode
 
 __all__ = ["RunOptions", "Started", "start"]
@@ -26,59 +25,81 @@ __all__ = ["RunOptions", "Started", "start"]
 _RESERVE_BYTES = 4 << 20
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class RunOptions:
-    """What the user asked of us, as opposed to of the script."""
+    """What the user asked of us, as opposed to of the script.
 
-    price: str | float | None = None
-    """USD per hour of the machine, as typed."""
+    Args:
+        price: USD per hour of the machine, as typed.
+        machine: ``provider:instance`` of the catalogue.
+        spot: Its spot price.
+        json_file: Where the record goes as well.
+        quiet: No live line, no bill.
+        live: How the live line shows; None for the saved default.
+    """
 
-    machine: str | None = None
-    """``provider:instance`` of the catalogue."""
+    # No dataclass: importing that would keep the script waiting as long as Python's own start.
+    __slots__ = ("json_file", "live", "machine", "price", "quiet", "spot")
 
-    spot: bool = False
-    """Its spot price."""
+    def __init__(  # noqa: PLR0913 (each is an option)
+        self,
+        *,
+        price: str | float | None = None,
+        machine: str | None = None,
+        spot: bool = False,
+        json_file: Path | None = None,
+        quiet: bool = False,
+        live: "LiveMode | None" = None,
+    ) -> None:
+        self.price = price
+        self.machine = machine
+        self.spot = spot
+        self.json_file = json_file
+        self.quiet = quiet
+        self.live = live
 
-    json_file: Path | None = None
-    """Where the record goes as well."""
 
-    quiet: bool = False
-    """No live line, no bill."""
-
-    live: "LiveMode | None" = None
-    """How the live line shows; None for the saved default."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Started:
-    """A script's process that has just been started, or the reason why it was not."""
+    """A script's process that has just been started, or the reason why it was not.
 
-    run_id: str
-    """Unique on every machine."""
+    Args:
+        run_id: Unique on every machine.
+        process_id: 0 when it could not be started.
+        error: Why not.
+        start_ns: ``perf_counter_ns`` just before the start.
+        started_at_s: Seconds since the epoch: a date, never a duration.
+        records: Where the script's side writes; None when there is no room anywhere.
+        desk: Holds the signals meant for the script.
+        price: From --price or --machine; a saved one is looked up later.
+    """
 
-    process_id: int
-    """0 when it could not be started."""
+    __slots__ = (
+        *("desk", "error", "price", "process_id"),
+        *("records", "run_id", "start_ns", "started_at_s"),
+    )
 
-    error: OSError | None
-    """Why not."""
+    def __init__(  # noqa: PLR0913 (what a start knows)
+        self,
+        *,
+        run_id: str,
+        process_id: int,
+        error: OSError | None,
+        start_ns: int,
+        started_at_s: float,
+        records: Path | None,
+        desk: SignalDesk,
+        price: "Price | None",
+    ) -> None:
+        self.run_id = run_id
+        self.process_id = process_id
+        self.error = error
+        self.start_ns = start_ns
+        self.started_at_s = started_at_s
+        self.records = records
+        self.desk = desk
+        self.price = price
 
-    start_ns: int
-    """``perf_counter_ns`` just before the start."""
 
-    started_at_s: float
-    """Seconds since the epoch: a date, never a duration."""
-
-    records: Path | None
-    """Where the script's side writes; None when there is no room anywhere."""
-
-    desk: SignalDesk
-    """Holds the signals meant for the script."""
-
-    price: Price | None
-    """From --price or --machine; a saved one is looked up later."""
-
-
-def start(target: Target, price: Price | None) -> Started:
+def start(target: Target, price: "Price | None") -> Started:
     """Start the script's process.
 
     Args:

@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from thrifty.records import UsageError
@@ -13,22 +12,32 @@ __all__ = ["Target", "parse_target", "script_environment"]
 _BOOTSTRAP = str(Path(__file__).parent / "bootstrap")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """A script, a module or any command, with its arguments."""
+    """A script, a module or any command, with its arguments.
 
-    script: str
-    """As typed: the path, ``-m pkg.mod``, or the command's name."""
+    Args:
+        script: As typed: the path, ``-m pkg.mod``, or the command's name.
+        argv: Its own arguments.
+        command: What is started; the first is looked up in PATH when it is no path.
+        observable: False for an interpreter told to read PYTHONPATH but no sitecustomize
+            (-S): our folder would stay in its sys.path.
+    """
 
-    argv: tuple[str, ...]
-    """Its own arguments."""
+    # No dataclass: importing that would keep the script waiting as long as Python's own start.
+    __slots__ = ("argv", "command", "observable", "script")
 
-    command: tuple[str, ...]
-    """What is started; the first is looked up in PATH when it is no path."""
-
-    observable: bool = True
-    """False for an interpreter told to read PYTHONPATH but no sitecustomize (-S): our folder
-    would stay in its sys.path."""
+    def __init__(
+        self,
+        *,
+        script: str,
+        argv: tuple[str, ...],
+        command: tuple[str, ...],
+        observable: bool = True,
+    ) -> None:
+        self.script = script
+        self.argv = argv
+        self.command = command
+        self.observable = observable
 
 
 def parse_target(words: Sequence[str]) -> Target:

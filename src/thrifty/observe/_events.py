@@ -10,7 +10,6 @@ This file runs inside the user's script: standard library only.
 import struct
 
 __all__ = [
-    "BACKWARD_END",
     "BACKWARD_START",
     "COMPILE_END",
     "COMPILE_START",
@@ -37,7 +36,6 @@ __all__ = [
     "SAVE_START",
     "SEGMENT_BYTES",
     "STEP_END",
-    "STEP_START",
     "TRAIN",
     "segment_name",
 ]
@@ -61,8 +59,6 @@ LOADER = 3  # a pass over a data loader begins; value: its length in batches, -1
 FETCH_START = 4
 FETCH_END = 5  # value: rows, -1 unknown
 BACKWARD_START = 6
-BACKWARD_END = 7
-STEP_START = 8  # value: which optimizer
 STEP_END = 9  # value: which optimizer
 SAVE_START = 10
 SAVE_END = 11

@@ -16,7 +16,17 @@ import sys
 import time
 from _thread import get_ident, get_native_id
 
-from thrifty.observe._events import LOST, NOTE, PROCESS, RECORD, RECORD_BYTES, SEGMENT_BYTES
+from thrifty.observe._events import (
+    FETCH_END,
+    FETCH_START,
+    LOST,
+    NOTE,
+    PROCESS,
+    RECORD,
+    RECORD_BYTES,
+    SEGMENT_BYTES,
+    STEP_END,
+)
 from thrifty.observe._events import segment_name as _segment_name
 
 __all__ = ["Recorder"]
@@ -26,6 +36,10 @@ _clock = time.perf_counter_ns
 _cpu = time.thread_time_ns
 _LAST_PLACE = (SEGMENT_BYTES // RECORD_BYTES - 1) * RECORD_BYTES
 """Kept for LOST: a full disk is met when a segment is full."""
+
+_READ_EVERY_NS = 1_000_000
+_SHORT_FETCH_NS = 100_000
+"""A fetch shorter than this is taken to have been on its core."""
 
 _OPEN_LIMIT = 4
 _THREAD_LIMIT = 256
@@ -54,8 +68,10 @@ class Recorder:
         self._index = 0
         self._offset = 0
         self._end = 0
+        self._read_ns = self._fetch_ns = 0
+        self._short = False
         self._buffer: mmap.mmap | bytearray = bytearray()
-        self._queue = (0, get_native_id(), -1)
+        self._queue = (get_ident(), get_native_id(), -1)
         self.committed = False
         self.active = True
         if self._eager:
@@ -148,22 +164,19 @@ class Recorder:
         self._offset = self._end = 0
 
     def mark(self, kind: int, value: int = 0, flags: int = 0) -> None:
-        """Record a moment; about 0.5 us."""
+        """Record a moment."""
+        queue = self._queue
+        thread_id = queue[1] if queue[0] == get_ident() else self._thread()[1]
         offset = self._offset
         if offset >= self._end:
             if not self._roll():
                 return
             offset = self._offset
-        _pack(self._buffer, offset, _clock(), -1, -1, value, self._thread()[1], flags, kind)
+        _pack(self._buffer, offset, _clock(), -1, -1, value, thread_id, flags, kind)
         self._offset = offset + RECORD_BYTES
 
     def mark_cpu(self, kind: int, value: int = 0, flags: int = 0) -> None:
-        """Record a moment with this thread's CPU and run-queue time; about 2.5 us."""
-        offset = self._offset
-        if offset >= self._end:
-            if not self._roll():
-                return
-            offset = self._offset
+        """Record a moment with this thread's CPU and run-queue time: three times the cost."""
         thread = self._thread()
         queue_ns = -1
         if thread[2] >= 0:
@@ -172,8 +185,44 @@ class Recorder:
             except (OSError, ValueError, IndexError):
                 # The script closed every file, or the number is another file's by now.
                 self._forget_queue(thread)
-        _pack(self._buffer, offset, _clock(), _cpu(), queue_ns, value, thread[1], flags, kind)
+        # Only now: reading the file lets other threads run, and they may record too.
+        offset = self._offset
+        if offset >= self._end:
+            if not self._roll():
+                return
+            offset = self._offset
+        self._read_ns = now = _clock()
+        _pack(self._buffer, offset, now, _cpu(), queue_ns, value, thread[1], flags, kind)
         self._offset = offset + RECORD_BYTES
+
+    def mark_step(self, optimizer: int) -> None:
+        """Record an update; with CPU time when that was not read for a millisecond."""
+        if _clock() - self._read_ns < _READ_EVERY_NS:
+            self.mark(STEP_END, optimizer)
+        else:
+            self.mark_cpu(STEP_END, optimizer)
+
+    def mark_fetch_start(self, flags: int) -> None:
+        """Record that a fetch begins.
+
+        While fetches are short, CPU time is read once in a millisecond; a long one may hold a
+        wait, so its two ends are both read.
+        """
+        now = _clock()
+        recent = now - self._read_ns < _READ_EVERY_NS
+        if recent and self._short and self._queue[0] == get_ident():
+            self.mark(FETCH_START, 0, flags)
+        else:
+            self.mark_cpu(FETCH_START, 0, flags)
+        self._fetch_ns = now
+
+    def mark_fetch_end(self, rows: int, flags: int) -> None:
+        """Record that a fetch ended."""
+        self._short = _clock() - self._fetch_ns < _SHORT_FETCH_NS
+        if self._short and self._queue[0] == get_ident():
+            self.mark(FETCH_END, rows, flags)
+        else:
+            self.mark_cpu(FETCH_END, rows, flags)
 
     def interval(self, kind: int, began_ns: int, ended_ns: int, took_ns: int) -> None:
         """Record how long the device took between two moments of the host."""
