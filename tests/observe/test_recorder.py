@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -256,3 +257,41 @@ def test_few_file_numbers_are_enough(tmp_path):
         text=True,
     )
     assert done.stdout == "True 3\n"
+
+
+def test_threads_that_record_at_once_lose_nothing_to_a_read_that_lets_others_run(tmp_path):
+    recorder = Recorder(str(tmp_path), eager=True)
+
+    def record(thread):
+        for number in range(2000):
+            recorder.mark_cpu(ev.STEP_END, thread * 2000 + number)
+
+    threads = [threading.Thread(target=record, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    values = [m[3] for m in read_all(tmp_path) if m[6] == ev.STEP_END]
+    # A switch between two bytecodes of the write itself is left to chance: one in a thousand.
+    assert len(set(values)) > 0.999 * 8000
+
+
+def test_cpu_time_is_read_once_in_a_millisecond_while_fetches_are_short(tmp_path):
+    recorder = Recorder(str(tmp_path), eager=True)
+    for _ in range(400):
+        recorder.mark_fetch_start(ev.FLAG_GRAD)
+        recorder.mark_fetch_end(32, ev.FLAG_GRAD)
+        recorder.mark_step(0)
+    moments = read_all(tmp_path)
+    assert len(moments) == 1201
+    assert sum(moment[1] >= 0 for moment in moments) < 100
+
+
+def test_both_ends_of_a_long_fetch_are_read(tmp_path):
+    recorder = Recorder(str(tmp_path), eager=True)
+    for _ in range(5):
+        recorder.mark_fetch_start(ev.FLAG_GRAD)
+        time.sleep(0.001)
+        recorder.mark_fetch_end(32, ev.FLAG_GRAD)
+    fetches = [m for m in read_all(tmp_path) if m[6] in (ev.FETCH_START, ev.FETCH_END)]
+    assert all(moment[1] >= 0 for moment in fetches)

@@ -55,7 +55,7 @@ class RunOptions:
         self.spot = spot
         self.json_file = json_file
         self.quiet = quiet
-        self.live = live
+        self.live: LiveMode | None = live
 
 
 class Started:
