@@ -34,6 +34,7 @@ RUN = Run(
     bill=tuple(BillLine(cause=c, seconds=1.0, fraction=1 / 13, usd=None) for c in CAUSES),
     system=None,
     summary="Most of it was compute.",
+    next_command="thrifty run train.py",
     notes=(),
 )
 

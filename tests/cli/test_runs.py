@@ -34,6 +34,7 @@ UNKNOWN = Run(
     bill=(),
     system=None,
     summary="",
+    next_command="",
     notes=(),
 )
 

@@ -53,6 +53,7 @@ def make_run() -> MakeRun:
                 kernel_active_fraction=None,
             ),
             "summary": "Most of it was compute.",
+            "next_command": "thrifty run train.py",
             "notes": ("one note",),
         }
         return Run(**values | changes)

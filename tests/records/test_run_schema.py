@@ -59,6 +59,7 @@ FULL = Run(
         kernel_active_fraction=0.31,
     ),
     summary="Most of it was compute.",
+    next_command="thrifty run train.py",
     notes=("one note",),
 )
 

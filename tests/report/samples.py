@@ -70,6 +70,7 @@ def make_run(seconds: Mapping[str, float], **changes: object) -> Run:
         bill=bill,
         system=SYSTEM,
         summary="Nothing stands out: 96 % of the time was compute.",
+        next_command="thrifty run train.py",
         notes=(),
     )
     return dataclasses.replace(run, **changes)
@@ -102,7 +103,7 @@ INPUT_BOUND = make_run(
     price=CATALOGUE_PRICE,
     summary=(
         "The largest loss is input wait: 61.3 s (49 %, $0.017) in which the device had no batch; "
-        "to see what would help, type: thrifty diagnose 42"
+        "to see what would help"
     ),
     notes=("a second DataLoader is made inside the loop (line 88); its fetches are input wait",),
 )

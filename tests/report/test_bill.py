@@ -62,7 +62,8 @@ not understood
   wait
 
 The largest loss is input wait: 61.3 s (49 %, $0.017) in which the device had no
-batch; to see what would help, type: thrifty diagnose 42"""
+batch; to see what would help:
+  thrifty run train.py"""
     )
 
 
@@ -269,8 +270,21 @@ def test_colours_go_by_groups() -> None:
     assert "\x1b[2munattributed" in text
 
 
-def test_the_summary_comes_last() -> None:
-    assert bill(FAILED_AT_IMPORT).splitlines()[-1] == FAILED_AT_IMPORT.summary
+def test_the_summary_comes_last_and_the_command_on_a_line_of_its_own() -> None:
+    *_, summary, command = bill(FAILED_AT_IMPORT).splitlines()
+    assert summary == FAILED_AT_IMPORT.summary
+    assert command == "  thrifty run train.py"
+
+
+def test_a_command_is_never_broken_however_narrow_the_page() -> None:
+    long = "thrifty run train.py " + "--option value " * 20 + "--last 1"
+    run = dataclasses.replace(FAILED_AT_IMPORT, next_command=long)
+    assert bill(run, width=40).splitlines()[-1] == f"  {long}"
+
+
+def test_a_hostile_command_cannot_write_escapes() -> None:
+    run = dataclasses.replace(FAILED_AT_IMPORT, next_command="thrifty run \x1b[2Jx")
+    assert "\x1b" not in bill(run)
 
 
 def test_importing_the_reports_loads_no_rich() -> None:

@@ -2,6 +2,6 @@
 
 from thrifty.analyze._bill import Attribution, attribute, lines
 from thrifty.analyze._fold import Fold, Totals
-from thrifty.analyze._summary import summarise
+from thrifty.analyze._summary import conclude
 
-__all__ = ["Attribution", "Fold", "Totals", "attribute", "lines", "summarise"]
+__all__ = ["Attribution", "Fold", "Totals", "attribute", "conclude", "lines"]

@@ -70,7 +70,7 @@ class Totals:
     samples: int | None
     epochs: int | None
     training_ns: int
-    """From the loop's start to its last activity, less compilation within it."""
+    """Fetches and loop: validation, saves, logging and compilation are not in it."""
     device_fetch_ns: int
     """The device's own time from the start of a training fetch to its end."""
     device_loop_ns: int
@@ -126,7 +126,6 @@ class Fold:
         self._is_lost = False
         self._exit = _Account()
         self._has_exited = False
-        self._compile_before = 0
         self._queue_known = False
         self._rows = 0
         self._samples: int | None = None
@@ -365,7 +364,6 @@ class Fold:
         self._backwards_in_pass += 1
         if not self._started:
             self._started = True
-            self._compile_before = self._special[_COMPILE].wall
             # Without a fetch the first forward cannot be told from the set-up before it.
             if self._fetched_once:
                 self._loop_began = t - self._first_loop.wall - self._first_fetch.wall
@@ -466,13 +464,6 @@ class Fold:
 
     # -- closing
 
-    def _training_ns(self) -> int:
-        """From the loop's start to its last activity, less what is paid only once."""
-        if not self._started:
-            return 0
-        compiling = self._special[_COMPILE].wall - self._compile_before
-        return max(0, self._last_useful - self._loop_began - compiling)
-
     def _end_pass(self) -> None:
         """Count a pass over the training loader that came to its end."""
         if self._backwards_in_pass:
@@ -527,7 +518,7 @@ class Fold:
             steps_are_backwards=self.steps.counts_backwards,
             samples=self._samples,
             epochs=self._epochs,
-            training_ns=self._training_ns(),
+            training_ns=self._fetch.wall + loop.wall,
             device_fetch_ns=self._device_fetch,
             device_loop_ns=self._device_loop,
             python_fraction=self._python_looks / self._loop_looks

@@ -175,7 +175,7 @@ def _default_price() -> tuple[Price | None, str]:
     if price is None:
         return None, f"{subject} shows time only"
     if price.machine is None:
-        quoted = "price_usd_per_hour; it wins over machine"
+        quoted = "price_usd_per_hour wins"
     else:
         quoted = f"{price.machine}, {price.kind.replace('_', ' ')}, as of {price.as_of}"
     usd = price.usd_per_hour

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from thrifty.analyze import Fold, attribute, lines, summarise
+from thrifty.analyze import Fold, attribute, conclude, lines
 from thrifty.launch._stacks import StackWatch
 from thrifty.machines import DeviceSample
 from thrifty.observe import ProcessTree, RunReader
@@ -210,7 +210,7 @@ class Books:
             exit_code=ending.exit_code,
             system=self._system(run.wall_s, ending),
         )
-        return replace(run, summary=summarise(run))
+        return conclude(run)
 
     def _record(self, end_ns: int, *, cut_short: bool, final: bool) -> Run:
         wall_ns = end_ns - self.start_ns
@@ -260,7 +260,7 @@ class Books:
             bill=lines(attribution, device_count=run.device_count, price=run.price),
             notes=tuple(dict.fromkeys(notes)),
         )
-        return made if final else replace(made, summary=summarise(made))
+        return made if final else conclude(made)
 
     def take_devices(self, samples: Sequence[DeviceSample]) -> None:
         """Take a look at the devices, ten times a second."""

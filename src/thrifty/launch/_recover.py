@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from thrifty.analyze import Attribution, Fold, attribute, lines, summarise
+from thrifty.analyze import Attribution, Fold, attribute, conclude, lines
 from thrifty.ledger import Ledger
 from thrifty.observe import RunReader
 from thrifty.records import Cause, Run
@@ -91,7 +91,7 @@ def _with_bill(run: Run, attribution: Attribution, *, wall_s: float) -> Run:
         bill=lines(attribution, device_count=run.device_count, price=price),
         notes=attribution.notes,
     )
-    return replace(run, summary=summarise(run))
+    return conclude(run)
 
 
 def _last_sample_ns(folder: Path) -> int:

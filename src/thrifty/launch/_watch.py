@@ -108,6 +108,7 @@ def _begun(target: Target, started: Started, price: Price | None, notes: list[st
         bill=(),
         system=None,
         summary="",
+        next_command="",
         notes=(),
     )
 
@@ -167,7 +168,13 @@ class _Session:
         missing = isinstance(error, FileNotFoundError)
         code = _NOT_FOUND if missing else _NOT_EXECUTABLE
         sys.stderr.write(f"thrifty: cannot start {self._target.command[0]!r}: {error.strerror}\n")
-        run = replace(self._run, status="failed", exit_code=code, summary="Nothing was started.")
+        run = replace(
+            self._run,
+            status="failed",
+            exit_code=code,
+            summary="Nothing was started.",
+            next_command="",
+        )
         self._keep(run)
         self._clear_records()
         return run

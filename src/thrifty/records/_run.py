@@ -108,8 +108,8 @@ class Run:
     """Rows trained on, as fetched from the data loader; None when they could not be seen."""
 
     samples_per_s: float | None
-    """Samples per second of the training loop: from its start to its last step, all causes
-    but compile; None below ten steps."""
+    """Samples per second while it trained: fetches and loop, without validation, checkpoints,
+    logging and compilation; None below ten steps."""
 
     epochs: int | None
     """Complete passes over the training loader; None when no loader was seen."""
@@ -127,7 +127,10 @@ class Run:
     """None when it could not be sampled."""
 
     summary: str
-    """One plain sentence: the largest loss, what it cost, what to type next."""
+    """One plain sentence: the largest loss, what it cost, what to do next."""
+
+    next_command: str
+    """What to type for that; empty when there is nothing to type."""
 
     notes: tuple[str, ...]
     """What was not understood or could not be measured."""

@@ -90,7 +90,12 @@ def render_bill(  # noqa: PLR0913 - each is a property of the page, with a defau
             page.paragraph(note, first="- ")
     if run.summary:
         page.blank()
-        page.paragraph(run.summary, style="bold")
+        colon = ":" if run.next_command and not run.summary.endswith(".") else ""
+        page.paragraph(f"{run.summary}{colon}", style="bold")
+    if run.next_command:
+        # On a line of its own and never broken: it is there to be pasted.
+        command = plain(run.next_command, ascii_only=ascii_only)
+        page.line(("  ", ""), (command, "bold"))
     return "\n".join(page.lines)
 
 
@@ -193,7 +198,10 @@ def _price(price: Price, today: date) -> Iterator[str]:
     yield f"{format_price(price.usd_per_hour)} {'spot' if price.kind == 'spot' else 'on demand'}"
     if price.machine is not None:
         yield price.machine
-    yield f"quoted {when or 'on an unknown day'} by {price.source}"
+    # The catalogue's source also names where the machine's shape and licence come from.
+    source, *more = (part.strip() for part in price.source.split(";"))
+    doubt = ", uncertain" if "uncertain" in more else ""
+    yield f"quoted {when or 'on an unknown day'} by {source.partition(' (')[0]}{doubt}"
 
 
 def _quotation_day(as_of: str, today: date) -> str:
