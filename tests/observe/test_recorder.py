@@ -44,7 +44,8 @@ def test_what_is_marked_is_read_back_in_order(tmp_path):
     assert {moment[4] for moment in (process, fetch, step)} == {threading.get_native_id()}
 
 
-def test_segments_follow_each_other_without_a_gap_and_go_when_read(tmp_path):
+def test_segments_follow_each_other_without_a_gap_and_go_when_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("thrifty.observe._reader._KEPT_SEGMENTS", 0)
     recorder = Recorder(str(tmp_path), eager=True)
     for number in range(2 * PER_SEGMENT):
         recorder.mark(ev.STEP_END, number)

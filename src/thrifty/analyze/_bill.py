@@ -101,7 +101,7 @@ def _split_loop(
     else:
         ns["unattributed"] += idle
         if idle * 100 > wall:
-            notes.append("the loop was too short to tell why its thread slept")
+            notes.append("too few looks at the loop to tell why its thread slept")
         idle = active = 0
     helper_wait = min(active, totals.extra_queue_ns)
     ns["cpu_wait"] += helper_wait

@@ -5,7 +5,11 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from thrifty.records import ThriftyError
+from thrifty.records import ThriftyError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 __all__ = ["COMMANDS", "main"]
 
@@ -19,6 +23,19 @@ _DESCRIPTION = """Know where every device-second and dollar of a training run go
 """
 
 _USAGE = 2
+
+
+class _Parser(argparse.ArgumentParser):
+    """Argparse, with errors as everywhere else: one problem and one fix."""
+
+    def error(self, message: str) -> "NoReturn":
+        """Refuse the command line.
+
+        Raises:
+            UsageError: Always.
+        """
+        problem = f"{self.prog}: {message}"
+        raise UsageError(problem, fix=f"{self.prog} --help")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _one(name: str, words: list[str]) -> int:
     # Only the command that was asked for is imported: a script waits for this.
     command = importlib.import_module(f"thrifty.cli._{name}")
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"thrifty {name}",
         description=command.HELP[0].upper() + command.HELP[1:] + ".",
         epilog=command.EPILOG,
@@ -59,7 +76,7 @@ def _one(name: str, words: list[str]) -> int:
 
 
 def _overview() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="thrifty",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from thrifty.launch._session import check_json_path
 from thrifty.records import UsageError
 
 __all__ = ["EPILOG", "HELP", "configure", "execute", "split"]
@@ -49,6 +50,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Part our options from what is to be run.
 
+    Raises:
+        UsageError: What follows --json is no place for a record.
+
     Example:
         >>> split(["--price", "2", "train.py", "--price", "3"])
         (['--price', '2'], ['train.py', '--price', '3'])
@@ -58,6 +62,9 @@ def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
         word = words[place]
         if word == "--" or word.startswith("-m") or not word.startswith("-") or word == "-":
             break
+        if word == "--json" and place + 1 < len(words):
+            # Before anything else: the next word may be the script that was meant to run.
+            check_json_path(Path(words[place + 1]))
         place += 2 if word in _WITH_VALUE else 1
     return list(words[:place]), list(words[place:])
 

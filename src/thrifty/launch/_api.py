@@ -6,14 +6,14 @@ from pathlib import Path
 from thrifty.launch._session import run_target
 from thrifty.launch._start import RunOptions
 from thrifty.launch._target import parse_target
-from thrifty.records import Run
+from thrifty.records import Run, UsageError
 
 __all__ = ["bill", "run", "runs"]
 
 
 def run(  # noqa: PLR0913 (each is an option of the command)
     script: str | Path,
-    args: Sequence[str] = (),
+    args: Sequence[object] = (),
     *,
     price: float | None = None,
     machine: str | None = None,
@@ -28,7 +28,7 @@ def run(  # noqa: PLR0913 (each is an option of the command)
 
     Args:
         script: Path of a Python script, or ``-m pkg.mod``.
-        args: The script's own arguments.
+        args: The script's own arguments; what is no text is turned into it.
         price: USD per hour of the machine.
         machine: ``provider:instance`` of the catalogue, for its price.
         spot: Take that machine's spot price.
@@ -41,10 +41,13 @@ def run(  # noqa: PLR0913 (each is an option of the command)
     Raises:
         ThriftyError: An option cannot be used; nothing was started.
     """
+    if isinstance(args, str):
+        problem = f"args is the text {args!r}; expected a list of arguments"
+        raise UsageError(problem, fix="thrifty.run(script, shlex.split(args))")
     name = str(script)
     words = ["-m", name[3:].strip()] if name.startswith("-m ") else [name]
     options = RunOptions(price=price, machine=machine, spot=spot, json_file=json_file, quiet=quiet)
-    return run_target(parse_target([*words, *args]), options)
+    return run_target(parse_target([*words, *map(str, args)]), options)
 
 
 def bill(which: str | int = "last") -> Run:

@@ -169,6 +169,7 @@ class Books:
         _, samples, fetch_ns, training_ns = window[0]
         passed = fold.training_ns - training_ns  # a validation is no slow training
         known = passed > _NS
+        known = known and fold.activity != "shutdown"
         rate = ((fold.samples or 0) - samples) / passed * _NS if known and fold.samples else None
         fraction = eta_s = None
         if fold.pass_length > 0:
@@ -181,7 +182,7 @@ class Books:
             phase=fold.activity,
             steps=fold.steps.total(),
             epoch_fraction=fraction,
-            epochs=fold.epochs,
+            epochs=fold.epochs if fold.epochs is not None or fraction is None else 0,
             epoch_eta_s=eta_s,
             samples_per_s=rate,
             input_wait_fraction=(fold.fetch_ns - fetch_ns) / passed if known else None,
@@ -192,7 +193,15 @@ class Books:
 
     def provisional(self) -> Run:
         """Give the record as of now, for a launcher that may yet be killed."""
-        return self._record(time.perf_counter_ns(), cut_short=True, final=False)
+        now = time.perf_counter_ns()
+        run = self._record(now, cut_short=True, final=False)
+        sample = self._sample
+        if sample is None:
+            return run
+        so_far = Ending(
+            end_ns=now, exit_code=0, status="running", cpu_s=sample.cpu_s, peak_memory_bytes=0
+        )
+        return replace(run, system=self._system(run.wall_s, so_far))
 
     def close(self, ending: Ending) -> Run:
         """Give the final record."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from thrifty.analyze import Attribution, Fold, attribute, conclude, lines
 from thrifty.ledger import Ledger
 from thrifty.observe import RunReader
+from thrifty.observe._events import segment_name
 from thrifty.records import Cause, Run
 
 __all__ = ["recover"]
@@ -33,16 +34,20 @@ def recover(folder: Path) -> Run | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     lived_ns = _last_sample_ns(folder)
-    if run.bill:
-        return _extended(run, lived_ns)
-    return _folded(run, records, start_ns, lived_ns)
+    found = _folded(run, records, start_ns, lived_ns)
+    if found is None and run.bill:
+        found = _extended(run, lived_ns)
+    return None if found is None or _same(found, run) else found
+
+
+def _same(found: Run, known: Run) -> bool:
+    """Tell whether looking again found nothing new."""
+    return bool(known.bill) and found.wall_s - known.wall_s < _SAME_S
 
 
 def _extended(run: Run, lived_ns: int) -> Run | None:
     """Add to a bill that was kept while the run went on what came after it, as unattributed."""
-    later_s = lived_ns / _NS - run.wall_s
-    if later_s < _SAME_S:
-        return None
+    later_s = max(0.0, lived_ns / _NS - run.wall_s)
     ns: dict[Cause, int] = {
         line.cause: round(line.seconds / max(1, run.device_count) * _NS) for line in run.bill
     }
@@ -55,11 +60,16 @@ def _extended(run: Run, lived_ns: int) -> Run | None:
 
 
 def _folded(run: Run, records: Path, start_ns: int, lived_ns: int) -> Run | None:
-    """Make a bill from records that nobody has folded yet."""
+    """Make a bill from the records, which begin with the run's start unless it was very long.
+
+    The script may have lived on: what it recorded after its launcher's death counts.
+    """
     reader = RunReader(records, keep=True)
     best: Fold | None = None
     last_ns = start_ns + lived_ns
     for shard in reader.discover():
+        if not (records / segment_name(shard, 0)).exists():
+            return None
         fold = Fold(start_ns)
         while moments := reader.shards[shard].read():
             fold.feed(moments)
@@ -72,11 +82,8 @@ def _folded(run: Run, records: Path, start_ns: int, lived_ns: int) -> Run | None
     totals = best.totals(last_ns, cut_short=True)
     wall_ns = last_ns - start_ns
     attribution = attribute(totals, wall_ns=wall_ns, has_devices=run.device_count > 0)
-    notes = (
-        *run.notes,
-        *attribution.notes,
-        "the launcher was killed: the bill ends at the last moment that it saw",
-    )
+    why = "the launcher was killed: the bill ends at the last moment that was recorded"
+    notes = tuple(dict.fromkeys((*run.notes, *attribution.notes, why)))
     run = replace(run, steps=totals.steps, samples=totals.samples, epochs=totals.epochs)
     return _with_bill(run, replace(attribution, notes=notes), wall_s=wall_ns / _NS)
 

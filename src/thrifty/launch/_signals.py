@@ -44,6 +44,7 @@ class SignalDesk:
         self.script_mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._wait_for)
         """What the script must start with."""
         self._hears = self._lives = -1
+        self._heard: list[int] = []
 
     def call_witness(self) -> None:
         """Start the witness; without one, a signal to the group reaches the script twice."""
@@ -67,17 +68,19 @@ class SignalDesk:
 
     def _went_to_all(self, number: int) -> bool:
         """Tell whether the witness got the same signal."""
-        if self._hears < 0:
-            return False
-        while select.select([self._hears], [], [], _WITNESS_S)[0]:
-            heard = os.read(self._hears, 1)
+        # The two may take several signals in different orders.
+        while number not in self._heard and self._hears >= 0:
+            if not select.select([self._hears], [], [], _WITNESS_S)[0]:
+                return False
+            heard = os.read(self._hears, 64)
             if not heard:  # it was killed
                 os.close(self._hears)
                 self._hears = -1
-                return False
-            if heard[0] == number:
-                return True
-        return False
+            self._heard.extend(heard)
+        if number not in self._heard:
+            return False
+        self._heard.remove(number)
+        return True
 
     def close(self) -> None:
         """Let signals through again as before; what came meanwhile concerned the script."""

@@ -1,7 +1,7 @@
 """Read the records of a run while they are being written, and after.
 
-A segment that was read to its end is deleted when the next one exists, so that ten million
-steps need neither memory nor disk in proportion. What is read comes from a process that may
+A segment that was read to its end is deleted some segments later, so that ten million steps
+need neither memory nor disk in proportion. What is read comes from a process that may
 die at any moment: a record that is not whole yet is left for the next time.
 """
 
@@ -17,6 +17,9 @@ Moment = tuple[int, int, int, int, int, int, int]
 
 _CHUNK_BYTES = 4096 * RECORD_BYTES
 _SLOTS = SEGMENT_BYTES // RECORD_BYTES
+_KEPT_SEGMENTS = 32
+"""So many stay after they were read: should the launcher be killed, its books can be made anew
+from the start of all but the longest runs."""
 
 
 class ShardReader:
@@ -77,8 +80,9 @@ class ShardReader:
     def _next(self) -> None:
         os.close(self._fd)
         self._fd = -1
-        if not self._keep:
-            (self._folder / segment_name(self.shard, self._index)).unlink(missing_ok=True)
+        if not self._keep and self._index >= _KEPT_SEGMENTS:
+            first_kept = self._index - _KEPT_SEGMENTS
+            (self._folder / segment_name(self.shard, first_kept)).unlink(missing_ok=True)
         self._index += 1
 
     def close(self) -> None:

@@ -77,7 +77,7 @@ def _epoch(progress: Progress) -> str:
     if progress.epochs is None:
         return done
     # After the end of a pass, validation still belongs to it.
-    between = progress.phase == "validation" and fraction is None and progress.epochs > 0
+    between = progress.phase != "training" and fraction is None and progress.epochs > 0
     current = f"epoch {format_count(progress.epochs + (0 if between else 1))}"
     return f"{current}: {done}" if done else current
 
