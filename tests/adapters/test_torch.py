@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,19 @@ NAMES = [
     "validated",
     "saving",
     "odd_modules",
+    "named_tuples",
+    "opaque_batches",
+    "zipped_batches",
+    "nested_tensors",
+    "single_samples",
+    "gradients_without_backward",
+    "frozen_batch_norm",
+    "evaluated_average",
+    "copied_optimizer",
+    "never_back_to_training_mode",
+    "pseudo_labels",
+    "a_loader_within_a_data_set",
+    "in_a_forked_child",
 ]
 
 
@@ -66,6 +80,42 @@ def test_steps_and_causes_are_right_for(name, tmp_path):
     assert ("note" in truth) == any("backward" in note for note in record["notes"])
     assert sum(found.values()) == pytest.approx(record["wall_s"], abs=1e-3)
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("name", ["counted_lengths", "printing_modules"])
+def test_the_users_own_methods_are_not_called_once_more_than_without_us(name, tmp_path):
+    _, done = run(tmp_path, name)
+    plain = subprocess.run(
+        [sys.executable, SHAPES, name], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == plain.stdout
+    assert (done.stderr, plain.stderr) == ("", "")
+
+
+def test_a_compiled_step_warns_of_nothing_that_it_did_not_warn_of_before(tmp_path):
+    script = tmp_path / "step.py"
+    script.write_text(
+        "import torch\n"
+        "net = torch.nn.Linear(2, 2)\n"
+        "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "net(torch.ones(1, 2)).sum().backward()\n"
+        "@torch.compile(backend='eager')\n"
+        "def step(): optimizer.step()\n"
+        "step()\n"
+        "print('done')\n"
+    )
+    command = [sys.executable, "-W", "error::UserWarning", script]
+    plain = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "thrifty", "run", "--", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"THRIFTY_HOME": str(tmp_path / "home")},
+    )
+    assert (done.returncode, done.stdout) == (0, plain.stdout)
+    times = re.compile(r"^W\d{4} \d\d:\d\d:\d\d\.\d+ \d+ ", re.MULTILINE)
+    assert times.sub("", done.stderr) == times.sub("", plain.stderr)
 
 
 def test_torch_compile_makes_the_same_graphs_with_and_without_us(tmp_path):

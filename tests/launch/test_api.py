@@ -102,3 +102,22 @@ def test_the_witness_of_group_signals_ends_with_the_launcher(tmp_path):
             return
         time.sleep(0.05)
     pytest.fail("a process of the group lives on")
+
+
+def test_an_interpreter_told_to_stay_interactive_is_the_scripts_not_ours(tmp_path):
+    script = tmp_path / "ok.py"
+    script.write_text("print('ok')")
+    environment = os.environ | {"PYTHONINSPECT": "1"}
+    outcomes = [
+        subprocess.run(
+            [sys.executable, *words, script],
+            env=environment,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        for words in ((), ("-m", "thrifty", "run"))
+    ]
+    assert outcomes[0].stdout == outcomes[1].stdout
+    assert outcomes[0].stderr == outcomes[1].stderr
+    assert outcomes[0].returncode == outcomes[1].returncode

@@ -178,3 +178,9 @@ def test_the_unknown_is_called_unknown(
     write: Callable[[float | None], str], value: float | None
 ) -> None:
     assert write(value) == "unknown"
+
+
+@pytest.mark.parametrize("value", [1e308, 1.7e308, 5e-324, 1e300])
+def test_no_number_however_large_stops_a_list(value: float) -> None:
+    for write in (format_duration, format_usd, format_count, format_bytes):
+        assert write(value)

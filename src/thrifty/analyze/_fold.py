@@ -20,6 +20,8 @@ from thrifty.records import ProgressPhase
 __all__ = ["Fold", "Totals"]
 
 _FEW_LOOKS = 20
+_MOVED_BACKWARDS = 3
+"""So many backward passes elsewhere without one of its own, and the loop has moved."""
 _LOOP, _FETCH, _CHECKPOINT, _COMPILE, _LOG = range(5)
 
 
@@ -87,7 +89,7 @@ class Fold:
         start_ns: When the script's process was started (``perf_counter_ns``).
     """
 
-    def __init__(self, start_ns: int) -> None:
+    def __init__(self, start_ns: int) -> None:  # noqa: PLR0915 (a state machine's state)
         self._start = self._last = start_ns
         self._last_cpu = self._last_queue = -1
         self.process_id = 0
@@ -111,11 +113,18 @@ class Fold:
         self._first_fetch = _Account()
         self._first_loop = _Account()
         self._fetched_once = False
+        # Since a pass over a loader began and before anything of it was trained on: if nothing
+        # ever is, the pass was a validation that said so in no other way.
+        self._pass_fetch = _Account()
+        self._pass_loop = _Account()
+        self._pass_open = False
         self._evaluating = ""
         self._eval_held = _Account()
         self._eval_fetch = _Account()
         self._eval_loop = _Account()
         self._eval_rows = 0
+        self._eval_fetched = False
+        self._kept_rows = 0
         # Since an evaluation's loader ran out: still validation, unless the process just ends.
         self._eval_tail = _Account()
         self._eval_ran_out = False
@@ -128,9 +137,12 @@ class Fold:
         self._has_exited = False
         self._queue_known = False
         self._rows = 0
+        self._rows_unknown = False
+        self._foreign_backwards = 0
         self._samples: int | None = None
         self._epochs: int | None = None
         self._backwards_in_pass = 0
+        self._known_length = -1  # as the last whole training pass told it
         self.pass_length = -1
         self.pass_position = 0
         self.pass_began = 0
@@ -205,7 +217,8 @@ class Fold:
     @property
     def training_ns(self) -> int:
         """Time of the training loop so far, its fetches included, validation not."""
-        return self._fetch.wall + self._loop.wall + self._tail.wall
+        pending = self._pass_fetch.wall + self._pass_loop.wall + self._tail.wall
+        return self._fetch.wall + self._loop.wall + pending
 
     # -- feeding
 
@@ -251,8 +264,7 @@ class Fold:
             self.process_id = value
             self.loop_thread = thread
         elif thread != self.loop_thread and not self._moved_to(thread, kind):
-            if kind == ev.STEP_END:  # an optimizer inside backward, on the device's own thread
-                self.steps.step(value)
+            self._elsewhere(kind, value)
             return
         self._spend(t, cpu, queue)
         if self._eval_ran_out:
@@ -264,12 +276,24 @@ class Fold:
             handler(moment)
 
     def _moved_to(self, thread: int, kind: int) -> bool:
-        """Follow the loop to another thread when training starts there."""
-        if self._started or kind != ev.BACKWARD_START:
+        """Follow the loop to another thread when training starts there, or goes on there."""
+        if kind != ev.BACKWARD_START:
+            return False
+        self._foreign_backwards += 1
+        if self._started and self._foreign_backwards < _MOVED_BACKWARDS:
             return False
         self.loop_thread = thread
         self._last_cpu = self._last_queue = -1
+        self._activity = _LOOP
+        self._before_span.clear()
         return True
+
+    def _elsewhere(self, kind: int, value: int) -> None:
+        """Take what another thread does: an optimizer inside backward, another training."""
+        if kind == ev.STEP_END:
+            self.steps.step(value)
+        elif kind == ev.FETCH_END and value > 0:
+            self.steps.fetch()
 
     def _spend(self, t: int, cpu: int, queue: int) -> None:
         """Book the time since the last moment under what was going on."""
@@ -312,13 +336,14 @@ class Fold:
         elif self._activity == _LOG:
             account = self._special[_LOG]
         else:
-            account = self._fetch if fetching else self._tail
+            waits = self._pass_fetch if self._pass_open else self._fetch
+            account = waits if fetching else self._tail
         return account
 
     def _useful(self, t: int) -> None:
         """Training went on until now: what was pending as a tail was the loop."""
         if self._started:
-            self._loop.take(self._tail)
+            (self._pass_loop if self._pass_open else self._loop).take(self._tail)
             self._last_useful = t
 
     def _on_device(self, kind: int, *, began: int, ended: int, took: int) -> None:
@@ -343,7 +368,7 @@ class Fold:
 
     def _on_step(self, moment: Moment) -> None:
         self.steps.step(moment[3])
-        self._useful(moment[0])
+        self._trains(moment[0])
 
     def _on_train(self, moment: Moment) -> None:
         self._end_evaluation(resumed=False)
@@ -359,9 +384,13 @@ class Fold:
         self._useful(moment[0])
 
     def _on_backward(self, moment: Moment) -> None:
-        t = moment[0]
+        self._foreign_backwards = 0
         self.steps.backward()
         self._backwards_in_pass += 1
+        self._trains(moment[0])
+
+    def _trains(self, t: int) -> None:
+        """Training shows itself: what was pending for that is decided."""
         if not self._started:
             self._started = True
             # Without a fetch the first forward cannot be told from the set-up before it.
@@ -379,6 +408,10 @@ class Fold:
             self._samples = (self._samples or 0) + self._rows
             self._rows = 0
         self._useful(t)
+        if self._pass_open:
+            self._fetch.take(self._pass_fetch)
+            self._loop.take(self._pass_loop)
+            self._pass_open = False
 
     def _on_fetch_start(self, moment: Moment) -> None:
         t, _, _, value, _, flags, kind = moment
@@ -391,6 +424,8 @@ class Fold:
         elif self._started and not self._evaluating and not grad:
             self._useful(t)
             self._evaluating = "no_grad"
+            self._kept_rows, self._rows = 0, 0
+            self._eval_fetched = True
             self._eval_began = t
         elif self._evaluating:
             self._eval_held.take(self._eval_fetch)
@@ -402,8 +437,7 @@ class Fold:
             self._useful(t)
             if kind == ev.LOADER:
                 self._end_whole_pass()
-                self.pass_length, self.pass_position, self.pass_began = value, 0, t
-                self._backwards_in_pass = 0
+                self._begin_pass(value, t)
         self._activity = _FETCH
 
     def _on_fetch_end(self, moment: Moment) -> None:
@@ -411,6 +445,7 @@ class Fold:
         self._activity = _LOOP
         if self._evaluating:
             self._eval_rows = rows
+            self._eval_fetched = True
             if flags & ev.FLAG_LAST and self._evaluating == "no_grad" and self._started:
                 self._end_evaluation(resumed=False)
             elif flags & ev.FLAG_LAST:
@@ -419,10 +454,12 @@ class Fold:
         if flags & ev.FLAG_LAST:
             if self._backwards_in_pass:
                 self._last_useful = t
-            self._end_pass()
+            self._end_pass(asked_beyond=True)
             return
         if rows > 0:
             self._rows += rows
+        elif rows < 0:
+            self._rows_unknown = True
         if rows:
             self._fetched_once = True
             self.pass_position += 1
@@ -437,7 +474,8 @@ class Fold:
                 self.pass_length = -1
             self._evaluating = "eval"
             self._eval_began = moment[0]
-            self._rows = 0
+            self._kept_rows, self._rows = self._rows, 0
+            self._eval_fetched = False
 
     def _end_evaluation(self, *, resumed: bool) -> None:
         """Close an evaluation; ``resumed``: training showed itself before anything said so."""
@@ -457,6 +495,9 @@ class Fold:
         self._validation.take(self._eval_held)
         self._validation.take(self._eval_fetch)
         self._validation.take(self._eval_loop)
+        if not self._eval_fetched:  # a look at the batch in hand, which is trained on afterwards
+            self._rows += self._kept_rows
+        self._kept_rows = 0
         self._evaluating = ""
         self._eval_rows = 0
         if not resumed:
@@ -464,11 +505,30 @@ class Fold:
 
     # -- closing
 
-    def _end_pass(self) -> None:
+    def _begin_pass(self, length: int, t: int) -> None:
+        """A loader is asked for a new pass."""
+        if self._pass_open:  # the pass before was broken off; nothing says it was not training
+            self._fetch.take(self._pass_fetch)
+            self._loop.take(self._pass_loop)
+        if length < 0:
+            length = self._known_length
+        self.pass_length, self.pass_position, self.pass_began = length, 0, t
+        self._backwards_in_pass = 0
+        self._pass_open = self._started
+
+    def _end_pass(self, *, asked_beyond: bool = False) -> None:
         """Count a pass over the training loader that came to its end."""
         if self._backwards_in_pass:
             self._epochs = (self._epochs or 0) + 1
             self._backwards_in_pass = 0
+            if asked_beyond:
+                self._known_length = self.pass_position
+        elif self._pass_open:
+            self._useful(self._last)
+            self._validation.take(self._pass_fetch)
+            self._validation.take(self._pass_loop)
+            self._rows = 0
+        self._pass_open = False
         self.pass_length = -1
 
     def _end_whole_pass(self) -> None:
@@ -488,6 +548,8 @@ class Fold:
         self._end_whole_pass()
         validation = self._validation.wall + self._eval_held.wall
         validation += self._eval_fetch.wall + self._eval_loop.wall
+        self._fetch.take(self._pass_fetch)
+        self._loop.take(self._pass_loop)
         startup = self._startup.wall + self._first_fetch.wall + self._first_loop.wall
         loop, shutdown = self._loop, self._tail.wall + self._exit.wall
         if cut_short:
@@ -516,7 +578,7 @@ class Fold:
             trained=self._started,
             steps=self.steps.total(),
             steps_are_backwards=self.steps.counts_backwards,
-            samples=self._samples,
+            samples=None if self._rows_unknown else self._samples,
             epochs=self._epochs,
             training_ns=self._fetch.wall + loop.wall,
             device_fetch_ns=self._device_fetch,

@@ -1,6 +1,7 @@
 """``thrifty run``: a script, unchanged, and its bill."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -97,4 +98,6 @@ def execute(args: argparse.Namespace) -> int:
     code = run.exit_code or 0
     if code < 0:
         die_by(-code)
+    if os.environ.get("PYTHONINSPECT"):  # meant for the script, which has had its prompt
+        os._exit(code)
     return code

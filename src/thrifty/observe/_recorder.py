@@ -9,6 +9,7 @@ This file runs inside the user's script: standard library only.
 """
 
 import fcntl
+import itertools
 import mmap
 import os
 import resource
@@ -19,6 +20,7 @@ from _thread import get_ident, get_native_id
 from thrifty.observe._events import (
     FETCH_END,
     FETCH_START,
+    IMPORTED,
     LOST,
     NOTE,
     PROCESS,
@@ -60,25 +62,25 @@ class Recorder:
         self._folder = folder
         self._eager = eager
         self._queues: dict[int, tuple[int, int]] = {}
+        self.imported = -1
+        """Which framework this process has, for children that are forked later."""
         self._start()
 
     def _start(self) -> None:
         self._pid = os.getpid()
         self._shard = f"{self._pid}-{_clock():x}"
         self._index = 0
-        self._offset = 0
-        self._end = 0
         self._read_ns = self._fetch_ns = 0
         self._short = False
-        self._buffer: mmap.mmap | bytearray = bytearray()
+        self._rolling = False
+        self._slots = (bytearray(), itertools.repeat(0).__next__, 0)
         self._queue = (get_ident(), get_native_id(), -1)
         self.committed = False
         self.active = True
         if self._eager:
             self.commit()
         else:
-            self._buffer = bytearray(SEGMENT_BYTES)
-            self._end = _LAST_PLACE
+            self._use(bytearray(SEGMENT_BYTES))
         self.mark(PROCESS, self._pid)
 
     @staticmethod
@@ -105,9 +107,20 @@ class Recorder:
         # A data-loader worker never trains: it must cost nothing, so not even the buffer is
         # made before the child's first optimizer step.
         self.committed = False
+        self._rest()
+
+    def _use(self, buffer: mmap.mmap | bytearray, start: int = 0) -> None:
+        """Record into a buffer from now on.
+
+        One tuple is read at once, and ``next`` of a count is one step of the interpreter: two
+        threads never get the same place.
+        """
+        self._slots = (buffer, itertools.count(start, RECORD_BYTES).__next__, _LAST_PLACE)
+
+    def _rest(self) -> None:
+        """Record nothing."""
         self.active = False
-        self._buffer = bytearray()
-        self._offset = self._end = 0
+        self._slots = (bytearray(), itertools.repeat(0).__next__, 0)
 
     def commit(self) -> None:
         """Move to a file: this process trains (or is the run's main one)."""
@@ -117,13 +130,15 @@ class Recorder:
         if not self.active:
             self._start_in_child()
             return
-        kept = bytes(self._buffer[: self._offset])
+        buffer, take, _ = self._slots
+        kept = bytes(buffer[: min(take(), _LAST_PLACE)])
         self._queues = {}
         self._queue = (get_ident(), get_native_id(), self._open_queue(get_native_id()))
         self._map()
-        if kept and self.active:
-            self._buffer[: len(kept)] = kept
-            self._offset = len(kept)
+        if self.active:
+            buffer = self._slots[0]
+            buffer[: len(kept)] = kept
+            self._use(buffer, len(kept))
 
     def _start_in_child(self) -> None:
         self._pid = os.getpid()
@@ -134,6 +149,8 @@ class Recorder:
         self._map()
         if self.active:
             self.mark(PROCESS, self._pid)
+            if self.imported >= 0:
+                self.mark(IMPORTED, self.imported)
 
     def _map(self) -> None:
         """Reserve and map the next segment, or stop recording for good."""
@@ -151,29 +168,27 @@ class Recorder:
         except (OSError, ValueError) as error:
             self._stop(getattr(error, "errno", None) or 0)
             return
-        self._buffer = buffer
         self._index += 1
-        self._offset = 0
-        self._end = _LAST_PLACE
+        self._use(buffer)
 
     def _stop(self, code: int) -> None:
-        if len(self._buffer) >= self._offset + RECORD_BYTES:
-            _pack(self._buffer, self._offset, _clock(), -1, -1, code, 0, 0, LOST)
-        self.active = False
-        self._buffer = bytearray()
-        self._offset = self._end = 0
+        buffer, _, last = self._slots
+        if last:
+            _pack(buffer, last, _clock(), -1, -1, code, 0, 0, LOST)
+        self._rest()
 
     def mark(self, kind: int, value: int = 0, flags: int = 0) -> None:
         """Record a moment."""
         queue = self._queue
         thread_id = queue[1] if queue[0] == get_ident() else self._thread()[1]
-        offset = self._offset
-        if offset >= self._end:
-            if not self._roll():
+        buffer, take, last = self._slots
+        offset = take()
+        if offset >= last:
+            rolled = self._roll()
+            if rolled is None:
                 return
-            offset = self._offset
-        _pack(self._buffer, offset, _clock(), -1, -1, value, thread_id, flags, kind)
-        self._offset = offset + RECORD_BYTES
+            buffer, offset = rolled
+        _pack(buffer, offset, _clock(), -1, -1, value, thread_id, flags, kind)
 
     def mark_cpu(self, kind: int, value: int = 0, flags: int = 0) -> None:
         """Record a moment with this thread's CPU and run-queue time: three times the cost."""
@@ -186,14 +201,15 @@ class Recorder:
                 # The script closed every file, or the number is another file's by now.
                 self._forget_queue(thread)
         # Only now: reading the file lets other threads run, and they may record too.
-        offset = self._offset
-        if offset >= self._end:
-            if not self._roll():
+        buffer, take, last = self._slots
+        offset = take()
+        if offset >= last:
+            rolled = self._roll()
+            if rolled is None:
                 return
-            offset = self._offset
+            buffer, offset = rolled
         self._read_ns = now = _clock()
-        _pack(self._buffer, offset, now, _cpu(), queue_ns, value, thread[1], flags, kind)
-        self._offset = offset + RECORD_BYTES
+        _pack(buffer, offset, now, _cpu(), queue_ns, value, thread[1], flags, kind)
 
     def mark_step(self, optimizer: int) -> None:
         """Record an update; with CPU time when that was not read for a millisecond."""
@@ -226,13 +242,14 @@ class Recorder:
 
     def interval(self, kind: int, began_ns: int, ended_ns: int, took_ns: int) -> None:
         """Record how long the device took between two moments of the host."""
-        offset = self._offset
-        if offset >= self._end:
-            if not self._roll():
+        buffer, take, last = self._slots
+        offset = take()
+        if offset >= last:
+            rolled = self._roll()
+            if rolled is None:
                 return
-            offset = self._offset
-        _pack(self._buffer, offset, _clock(), began_ns, ended_ns, took_ns, 0, 0, kind)
-        self._offset = offset + RECORD_BYTES
+            buffer, offset = rolled
+        _pack(buffer, offset, _clock(), began_ns, ended_ns, took_ns, 0, 0, kind)
 
     def _thread(self) -> tuple[int, int, int]:
         ident = get_ident()
@@ -259,14 +276,23 @@ class Recorder:
         else:
             self._queues[thread[0]] = (thread[1], -1)
 
-    def _roll(self) -> bool:
-        if not self.active:
-            return False
-        if not self.committed:  # memory is full of a process that does not train: begin again
-            self._offset = 0
-            return True
-        self._map()
-        return self.active
+    def _roll(self) -> tuple[mmap.mmap | bytearray, int] | None:
+        """Give a place in the next segment.
+
+        None when there is none, and to a thread that comes while another is making it.
+        """
+        if not self.active or self._rolling:
+            return None
+        self._rolling = True
+        try:
+            if self.committed:
+                self._map()
+            else:  # memory is full of a process that does not train: begin again
+                self._use(self._slots[0])
+        finally:
+            self._rolling = False
+        buffer, take, last = self._slots
+        return (buffer, take()) if last else None
 
     def note(self, text: str) -> None:
         """Leave a line for the bill's notes; what fails here must not fail the script."""

@@ -53,9 +53,8 @@ def format_duration(seconds: float | None) -> str:
         return f"-{format_duration(-seconds)}"
     if seconds == 0:
         return "0 s"
-    milliseconds = seconds * 1_000
-    if round(milliseconds) < 1_000:  # noqa: PLR2004 - milliseconds in a second
-        return _below_a_second(milliseconds)
+    if seconds < 1 and round(seconds * 1_000) < 1_000:  # noqa: PLR2004 - ms in a second
+        return _below_a_second(seconds * 1_000)
     tenths = f"{seconds:.1f}"
     return f"{tenths} s" if float(tenths) < _MINUTE_S else format_whole_duration(seconds)
 

@@ -1,10 +1,14 @@
 """Training loops of every shape; ``shapes.py NAME`` runs one and prints what it did as JSON."""
 
 import contextlib
+import copy
 import json
+import os
 import sys
 import threading
 import time
+import warnings
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -292,6 +296,231 @@ def odd_modules():
     with contextlib.suppress(ValueError):
         net.train("yes")
     return {"steps": 10}
+
+
+class Pair(NamedTuple):
+    x: torch.Tensor
+    y: torch.Tensor
+
+
+class Odd(Pair):
+    """A named tuple of the user's, none of whose methods may be called."""
+
+    def __bool__(self):
+        raise SystemExit("asked for its truth")
+
+    def __len__(self):
+        raise SystemExit("asked for its length")
+
+    def __getitem__(self, index):
+        raise SystemExit("asked for an element")
+
+
+class Meta(type):
+    def __getattr__(cls, name):
+        raise SystemExit(f"asked for {name}")
+
+
+class Opaque(metaclass=Meta):
+    _private = ("x", "y")
+
+    def __init__(self, rows):
+        self.x = torch.stack([x for x, _ in rows])
+        self.y = torch.stack([y for _, y in rows])
+
+
+def collated(function):
+    net = model()
+    optimizer = sgd(net)
+    for batch in DataLoader(DATA, 32, collate_fn=function):
+        x = torch.stack(list(batch[0])) if type(batch) is tuple else batch.x
+        y = torch.stack(list(batch[1])) if type(batch) is tuple else batch.y
+        optimizer.zero_grad()
+        loss_of(net(x), y).backward()
+        optimizer.step()
+
+
+def named_tuples():
+    collated(lambda rows: Odd(torch.stack([x for x, _ in rows]), torch.stack([y for _, y in rows])))
+    return {"steps": 10, "samples": 320}
+
+
+def opaque_batches():
+    collated(Opaque)
+    return {"steps": 10, "samples": None}
+
+
+def zipped_batches():
+    collated(lambda rows: tuple(zip(*rows, strict=True)))
+    return {"steps": 10, "samples": 320}
+
+
+def nested_tensors():
+    warnings.simplefilter("ignore")
+    net = model()
+    optimizer = sgd(net)
+    loader = DataLoader(
+        DATA, 32, collate_fn=lambda rows: torch.nested.nested_tensor([x for x, _ in rows])
+    )
+    for batch in loader:
+        optimizer.zero_grad()
+        net(torch.stack(batch.unbind())).sum().backward()
+        optimizer.step()
+    return {"steps": 10, "samples": None}
+
+
+def single_samples():
+    net = nn.Linear(WIDTH, 4)
+    optimizer = sgd(net)
+    for x, _ in DataLoader(DATA, batch_size=None):
+        optimizer.zero_grad()
+        net(x).sum().backward()
+        optimizer.step()
+    return {"steps": 320, "samples": None}
+
+
+class Counting(torch.utils.data.Dataset):
+    asked = 0
+
+    def __len__(self):
+        Counting.asked += 1
+        return ROWS
+
+    def __getitem__(self, index):
+        return DATA[index]
+
+
+def counted_lengths():
+    net = model()
+    train(net, sgd(net), DataLoader(Counting(), 32, shuffle=True))
+    return {"steps": 10, "samples": 320, "epochs": 1, "asked": Counting.asked}
+
+
+class Printing(nn.Linear):
+    def parameters(self, recurse=True):  # noqa: FBT002 (torch's own)
+        print("asked for parameters")
+        return super().parameters(recurse)
+
+    def named_parameters(self, *args, **kwargs):
+        print("asked for named parameters")
+        return super().named_parameters(*args, **kwargs)
+
+
+def printing_modules():
+    net = Printing(WIDTH, 4)
+    optimizer = torch.optim.SGD([net.weight, net.bias], lr=0.01)
+    train(net, optimizer, DataLoader(DATA, 32))
+    net.eval()
+    return {"steps": 10}
+
+
+def gradients_without_backward():
+    net = model()
+    optimizer = sgd(net)
+    for x, y in DataLoader(DATA, 32):
+        time.sleep(0.1)
+        gradients = torch.autograd.grad(loss_of(net(x), y), list(net.parameters()))
+        for parameter, gradient in zip(net.parameters(), gradients, strict=True):
+            parameter.grad = gradient
+        optimizer.step()
+    return {"steps": 10, "present": ["host"]}
+
+
+def frozen_batch_norm():
+    net = model()
+    optimizer = sgd(net)
+    for _ in range(2):
+        net.train()
+        net[1].eval()
+        time.sleep(0.1)
+        train(net, optimizer, DataLoader(DATA, 32))
+    return {"steps": 20, "samples": 640, "absent": ["validation"]}
+
+
+def evaluated_average():
+    net = model()
+    optimizer = sgd(net)
+    for _ in range(2):
+        train(net, optimizer, DataLoader(DATA, 32))
+        average = copy.deepcopy(net).eval()
+        for x, _ in DataLoader(DATA, 64):
+            with torch.no_grad():
+                average(x)
+            time.sleep(0.02)
+    return {"steps": 20, "samples": 640, "present": ["validation"]}
+
+
+def copied_optimizer():
+    net, optimizer = copy.deepcopy((model(), None))
+    optimizer = sgd(net)
+    net, optimizer = copy.deepcopy((net, optimizer))
+    for _ in range(2):
+        net.train()
+        train(net, optimizer, DataLoader(DATA, 32))
+        net.eval()
+        time.sleep(0.1)
+    return {"steps": 20, "samples": 640, "present": ["validation"]}
+
+
+def never_back_to_training_mode():
+    net = model()
+    optimizer = sgd(net)
+    for _ in range(3):
+        train(net, optimizer, DataLoader(DATA, 32))
+        net.eval()
+        for x, _ in DataLoader(DATA, 64):
+            with torch.no_grad():
+                net(x)
+            time.sleep(0.02)
+    return {"steps": 30, "samples": 960, "present": ["validation"]}
+
+
+def pseudo_labels():
+    net = model()
+    optimizer = sgd(net)
+    for x, _ in DataLoader(DATA, 32):
+        net.eval()
+        with torch.no_grad():
+            target = net(x).argmax(1)
+        net.train()
+        optimizer.zero_grad()
+        loss_of(net(x), target).backward()
+        optimizer.step()
+    return {"steps": 10, "samples": 320}
+
+
+def three_threads_in_turn():
+    for _ in range(3):
+        in_a_thread()
+    return {"steps": 30, "samples": None}
+
+
+class Inner(IterableDataset):
+    def __iter__(self):
+        for x, _ in DataLoader(DATA, 16):
+            time.sleep(0.01)
+            yield from x
+
+
+def a_loader_within_a_data_set():
+    net = nn.Linear(WIDTH, 4)
+    optimizer = sgd(net)
+    for x in DataLoader(Inner(), 32):
+        optimizer.zero_grad()
+        net(x).sum().backward()
+        optimizer.step()
+    return {"steps": 10, "samples": 320, "present": ["input_wait"], "absent": ["validation"]}
+
+
+def in_a_forked_child():
+    time.sleep(0.3)
+    child = os.fork()
+    if not child:
+        net = model()
+        train(net, sgd(net), DataLoader(DATA, 32))
+        os._exit(0)
+    os.waitpid(child, 0)
+    return {"steps": 10, "present": ["startup"]}
 
 
 if __name__ == "__main__":
