@@ -376,3 +376,61 @@ def test_a_fetch_that_turns_out_long_does_not_take_the_loops_cpu_time(script):
     script.work(5).backward().step().fetch(0, last=True)
     totals = script.totals()
     assert (totals.loop_ns // MS, totals.loop_cpu_ns // MS) == (165, 165)
+
+
+def test_a_step_without_backward_starts_the_training(script):
+    script.sleep(100).loader()
+    for _ in range(3):
+        script.fetch(5).work(20).step()
+    totals = script.totals()
+    assert times(totals) == {"startup": 100, "fetch": 15, "loop": 60}
+    assert (totals.steps, totals.samples) == (3, 96)
+
+
+def test_a_whole_pass_of_which_nothing_was_trained_on_was_a_validation(script):
+    script.loader().train_step().train_step().fetch(0, last=True).loader()
+    for _ in range(4):
+        script.fetch(10).work(5)
+    script.fetch(0, last=True).loader().train_step()
+    totals = script.totals()
+    assert times(totals) == {"fetch": 6, "loop": 30, "validation": 60}
+    assert (totals.samples, totals.epochs) == (96, 1)
+
+
+def test_a_pass_that_was_broken_off_before_anything_of_it_was_trained_on_is_training_time(script):
+    script.loader().train_step().loader().fetch(10).work(5).loader().train_step()
+    assert times(script.totals()) == {"fetch": 14, "loop": 25}
+
+
+def test_a_look_at_the_batch_in_hand_does_not_lose_its_rows(script):
+    script.loader()
+    for _ in range(4):
+        script.fetch(2).eval().work(3).train().work(5).backward().step()
+    assert script.totals().samples == 128
+
+
+def test_batches_of_unknown_rows_make_the_samples_unknown_not_fewer(script):
+    script.loader().train_step().fetch(2, rows=-1).work(1).backward().step()
+    assert script.totals().samples is None
+
+
+def test_the_loop_is_followed_when_training_goes_on_in_another_thread(script):
+    script.loader().train_step()
+    script.thread, script.cpu, script.queue = 8, 0, 0
+    for _ in range(6):
+        script.work(10).backward().step()
+    totals = script.totals()
+    assert totals.steps == 7
+    assert times(totals)["loop"] >= 40
+
+
+def test_the_length_of_a_pass_is_learned_from_a_whole_one(script):
+    for _ in range(2):
+        script.loader(-1)
+        for _ in range(5):
+            script.train_step()
+        script.fetch(0, last=True)
+    script.loader(-1).train_step()
+    fold = Fold(0)
+    fold.feed(script.moments)
+    assert (fold.pass_length, fold.pass_position, fold.epochs) == (5, 1, 2)
