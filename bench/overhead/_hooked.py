@@ -72,7 +72,8 @@ def alone(rounds: int, repeats: int) -> dict[str, dict[str, list[float]]]:
         parameter.grad = torch.zeros_like(parameter)
     # The first of each tells the hooks what kind of loop this is.
     optimizer.step()
-    iter(_tiny_model.batches(1))
+    rows = torch.utils.data.TensorDataset(torch.zeros(64, 32), torch.zeros(64))
+    iterator = iter(dataloader.DataLoader(rows, 32))
 
     def fetched(_iterator: object) -> object:
         return batch
@@ -89,7 +90,7 @@ def alone(rounds: int, repeats: int) -> dict[str, dict[str, list[float]]]:
     fetch = dataloader._BaseDataLoaderIter.__next__  # noqa: SLF001
     backward = torch.autograd.backward
     arms: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
-        "fetch": (functools.partial(fetch, None), functools.partial(fetched, None)),
+        "fetch": (functools.partial(fetch, iterator), functools.partial(fetched, iterator)),
         "backward": (functools.partial(backward, None), functools.partial(nothing, None)),
         "optimizer step": (
             functools.partial(step, (pre, post)),
