@@ -17,7 +17,7 @@ $(STAMP): constraints.txt pyproject.toml
 	touch $@
 
 demo: setup  ## the main job on real data: handwritten digits
-	$(BIN)/thrifty run --machine aws:g4dn.xlarge examples/digits.py --epochs 6
+	$(BIN)/thrifty run --machine aws:g4dn.xlarge examples/digits.py --epochs 15
 	@test -t 2 || $(BIN)/thrifty bill
 
 lint: setup
@@ -28,10 +28,12 @@ lint: setup
 	$(BIN)/towncrier build --draft --version 0 > /dev/null
 
 test: lint  ## every gate and test, in at most half an hour
-	$(BIN)/python -m pytest --doctest-modules src tests -m "not slow"
+	$(BIN)/python -m pytest -q --doctest-modules src --ignore=src/thrifty/launch/bootstrap
+	$(BIN)/python -m pytest tests -m "not slow"
 
 test-all: lint  ## with the slow ones
-	$(BIN)/python -m pytest --doctest-modules src tests
+	$(BIN)/python -m pytest -q --doctest-modules src --ignore=src/thrifty/launch/bootstrap
+	$(BIN)/python -m pytest tests
 
 bench: setup  ## the figures of bench/RESULTS.md
 	$(BIN)/python bench/run_all.py
