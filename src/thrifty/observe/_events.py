@@ -19,7 +19,6 @@ __all__ = [
     "EXIT",
     "FETCH_END",
     "FETCH_START",
-    "FLAG_FIRST",
     "FLAG_GRAD",
     "FLAG_LAST",
     "FRAMEWORKS",
@@ -78,8 +77,6 @@ FLAG_GRAD = 1
 """Gradients were enabled at the start of a fetch."""
 FLAG_LAST = 2
 """The loader had no more data (StopIteration)."""
-FLAG_FIRST = 4
-"""Free for the first of a kind in its process."""
 
 FRAMEWORKS = ("torch",)
 
